@@ -1,0 +1,46 @@
+# On a fresh machine (Python 3.11, make, gcc): `make train` or `make test`. Everything lands in .venv.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: help train test lint bench clean
+
+help:            ## list the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 12
+
+train: $(VENV)/core              ## install, then play every scripted defender against every attacker
+	$(BIN)/phalanx evaluate
+
+test: $(VENV)/test               ## install, then run all tests
+	$(BIN)/python -m pytest -n 2 --dist loadfile tests
+
+lint: $(VENV)/lint               ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/core              ## measure the simulator
+	$(BIN)/phalanx bench sim
+
+clean:           ## remove everything that was installed or cached here
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist
+
+$(VENV)/core: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) -e .
+	@touch $@
+
+# torch comes first and alone: nothing that depends on it may choose another build.
+$(VENV)/torch: constraints.txt $(VENV)/core
+	$(PIP) torch
+	@touch $@
+
+$(VENV)/test: $(VENV)/torch
+	$(PIP) -e ".[test]"
+	@touch $@
+
+$(VENV)/lint: $(VENV)/test
+	$(PIP) -e ".[test,lint]"
+	@touch $@

@@ -1,0 +1,227 @@
+"""The original simulator, where the user has installed it: as an Env, and our policies as its
+agents.
+
+Nothing else in phalanx imports it. It brings its own rule set: the newest commit plays 2.1-final,
+commit 606813b plays 2.1-leaderboard.
+"""
+
+import inspect
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+from gymnasium.error import ResetNeeded
+
+from phalanx.cage2.defenders import Defender, Reactor, make_defender
+from phalanx.cage2.env import one_action
+from phalanx.cage2.observation import HISTORY_SIZE, NUM_BITS, History
+from phalanx.cage2.scenario import (
+    CHALLENGE_NAMES,
+    HOSTS,
+    NO_HOST,
+    NUM_ACTIONS,
+    RED_AGENTS,
+    RULE_SETS,
+)
+from phalanx.cage2.settings import checked_horizon, red_agent_weights, rule_set_number
+from phalanx.errors import ConfigError, MissingError, choices
+
+try:
+    from CybORG import CybORG
+    from CybORG.Agents import BaseAgent
+except ImportError:
+    CybORG, BaseAgent = None, object
+
+HOW_TO_GET_IT = (
+    "the original simulator (CybORG) is not installed: git clone "
+    "https://github.com/cage-challenge/cage-challenge-2, then pip install gym==0.26.2 networkx "
+    "pyyaml prettytable paramiko and put cage-challenge-2/CybORG on PYTHONPATH"
+)
+
+Array = npt.NDArray[Any]
+Policy = str | Defender | Callable[[Array], Any]
+
+
+def is_installed() -> bool:
+    return CybORG is not None
+
+
+def installed_rules() -> str:
+    """The rule set of the installed original, told apart by how red remembers ports."""
+    if CybORG is None:
+        raise MissingError(HOW_TO_GET_IT)
+    from CybORG.Simulator.Session import RedAbstractSession
+
+    return RULE_SETS[0] if hasattr(RedAbstractSession, "clearports") else RULE_SETS[1]
+
+
+class CyborgEnv(gymnasium.Env[Array, Any]):
+    """The original as an Env with the spaces of `Cage2Env`; some 300 steps a second.
+
+    env = CyborgEnv(red_agent="meander", horizon=50, rules="2.1-final")
+    obs, info = env.reset(seed=7)
+    obs, reward, terminated, truncated, info = env.step(action)   # info["alert"]: see alert()
+    known, scanned, access = env.true_state()                     # a few milliseconds each time
+    """
+
+    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012
+
+    def __init__(
+        self,
+        *,
+        red_agent: str = "b_line",
+        horizon: int = 100,
+        rules: str | None = None,
+        observation: str = "bits",
+    ) -> None:
+        installed = installed_rules()
+        if rules is not None and RULE_SETS[rule_set_number(rules)] != installed:
+            raise ConfigError(
+                f"the installed original plays rules {installed}, not {rules}; check out "
+                f"{'its newest commit' if rules == RULE_SETS[0] else 'commit 606813b'}"
+            )
+        self.rules = installed
+        self.horizon = checked_horizon(horizon)
+        self._weights = red_agent_weights(red_agent)
+        self._history = make_history(observation, self.horizon)
+        size = NUM_BITS if self._history is None else HISTORY_SIZE
+        self.observation_space = spaces.Box(0, 1, (size,), np.float32)
+        self.action_space = spaces.Discrete(NUM_ACTIONS)
+        self._games: dict[str, Any] = {}
+        self._turn = self.horizon
+        self._dice: Any = None
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Array, dict[str, Any]]:
+        """Begin an episode; with a seed, the one that `random.seed(seed)` gives in the original."""
+        super().reset(seed=seed)
+        if seed is not None or self._dice is None:
+            begin = seed if seed is not None else int(self.np_random.integers(2**63))
+            self._dice = random.Random(begin).getstate()
+        names = list(self._weights)
+        red = (
+            names[0]
+            if len(names) == 1
+            else str(self.np_random.choice(names, p=list(self._weights.values())))
+        )
+        if red not in self._games:
+            self._games[red] = self._with_own_dice(lambda: _challenge(red))
+            if seed is not None:  # building the game has rolled the dice
+                self._dice = random.Random(seed).getstate()
+        self._game = self._games[red]
+        bits = self._with_own_dice(self._game.reset)
+        self._turn = 0
+        obs = bits if self._history is None else self._history.begin()[0]
+        return np.asarray(obs, np.float32), self._info()
+
+    def step(self, action: Any) -> tuple[Array, float, bool, bool, dict[str, Any]]:
+        if self._turn >= self.horizon:
+            raise ResetNeeded("call reset() before step(): no episode has begun, or it is over")
+        action = one_action(action)
+        bits, reward, _never_done, _info = self._with_own_dice(lambda: self._game.step(action))
+        self._turn += 1
+        obs = bits if self._history is None else self._history.observe([action], [bits])[0]
+        over = self._turn >= self.horizon
+        return np.asarray(obs, np.float32), float(reward), False, over, self._info()
+
+    def true_state(self) -> tuple[Array, Array, Array]:
+        """What is true now: known, scanned (0 or 1) and access (0 none, 1 user, 2 root), uint8
+        [13].
+        """
+        rows = {row[2]: row for row in self._game.env.env.env.get_table("true_table").rows}
+        table = [rows[host] for host in HOSTS]
+        known, scanned = (np.array([bool(row[k]) for row in table], np.uint8) for k in (3, 4))
+        access = np.array([("None", "User", "Privileged").index(row[5]) for row in table], np.uint8)
+        return known, scanned, access
+
+    def _info(self) -> dict[str, Any]:
+        return {"alert": alert(self._game.get_observation("Blue"))}
+
+    def _with_own_dice(self, play: Callable[[], Any]) -> Any:
+        """The original rolls Python's global generator; give this Env its own sequence of it."""
+        before = random.getstate()
+        random.setstate(self._dice)
+        try:
+            return play()
+        finally:
+            self._dice = random.getstate()
+            random.setstate(before)
+
+
+def _challenge(red: str) -> Any:
+    """The challenge's own wrapper around a game against this red agent."""
+    import CybORG.Agents as agents
+    from CybORG.Agents.Wrappers import ChallengeWrapper
+
+    scenario = Path(inspect.getfile(CybORG)).parent / "Shared" / "Scenarios" / "Scenario2.yaml"
+    attacker = getattr(agents, CHALLENGE_NAMES[RED_AGENTS.index(red)])
+    return ChallengeWrapper(
+        env=CybORG(str(scenario), "sim", agents={"Red": attacker}), agent_name="Blue"
+    )
+
+
+def alert(raw: dict[str, Any]) -> int:
+    """The host on which blue's raw observation reports the process of a new shell, or NO_HOST."""
+    for key, host in raw.items():
+        processes = host.get("Processes", []) if key != "success" else []
+        if any("PID" in process and "Connections" in process for process in processes):
+            return HOSTS.index(host["System info"]["Hostname"])
+    return NO_HOST
+
+
+def make_history(observation: str, horizon: int) -> History | None:
+    """The memory of a single game, if the observation asks for one."""
+    if observation not in ("bits", "history"):
+        raise ConfigError(choices("observation", observation, ("bits", "history")))
+    return History(horizon=horizon) if observation == "history" else None
+
+
+class CyborgAgent(BaseAgent):  # type: ignore[misc]
+    """Any phalanx policy as an agent of the original, for the challenge's evaluation script.
+
+    agent = CyborgAgent("random")                       # in place of BlueLoadAgent()
+    agent = CyborgAgent(policy, observation="history")  # a function of obs [1, D]
+
+    The script does not tell an agent how long the episode is: `horizon` is the one that history
+    observations are to assume.
+    """
+
+    def __init__(self, policy: Policy, *, observation: str = "bits", horizon: int = 100) -> None:
+        self.policy: Any = make_defender(policy) if isinstance(policy, str) else policy
+        if isinstance(self.policy, Reactor):
+            raise ConfigError(
+                "the react defenders need raw sensor reports, which the challenge's script does "
+                "not hand to agents; use its own BlueReactRemoveAgent or BlueReactRestoreAgent"
+            )
+        self._history = make_history(observation, horizon)
+        self._last: int | None = None
+
+    def get_action(self, observation: Array, action_space: Any = None) -> int:
+        """The action for the 52 bits that the challenge's wrapper shows."""
+        obs = np.asarray(observation, np.float32)[None]
+        if self._history is not None:
+            if self._last is None:
+                obs = self._history.begin()
+            else:
+                obs = self._history.observe([self._last], obs)
+        if hasattr(self.policy, "act"):
+            action = self.policy.act(obs, np.full(1, NO_HOST, np.int8))
+        else:
+            action = self.policy(obs)
+        self._last = one_action(np.asarray(action).reshape(-1)[:1])
+        return self._last
+
+    def end_episode(self) -> None:
+        self._last = None
+
+    def set_initial_values(self, action_space: Any, observation: Any) -> None:
+        """Nothing to prepare."""
+
+    def train(self, results: Any) -> None:
+        """Trained elsewhere."""

@@ -1,0 +1,79 @@
+"""Scripted defenders: sleep, random, react-remove, react-restore.
+
+The two that react are those of the challenge's own repository. They look at the raw reports of
+blue's sensors, which name the process behind a new shell; the 52 bits do not.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from phalanx.cage2.scenario import (
+    ACTION_MONITOR,
+    ACTION_SLEEP,
+    NO_HOST,
+    NUM_ACTIONS,
+    USER0,
+    action_index,
+)
+from phalanx.errors import ConfigError, choices
+
+Actions = npt.NDArray[np.int64]
+
+
+class Defender(Protocol):
+    """Chooses actions for N networks, turn by turn, from the start of their episodes to the end."""
+
+    def act(self, obs: npt.NDArray[Any], alerts: npt.NDArray[np.int8]) -> Actions:
+        """Actions [N]. obs: shown last, [N, D]. alerts: host of a reported shell, or NO_HOST."""
+
+
+class Sleeper:
+    """Never does anything."""
+
+    def act(self, obs: npt.NDArray[Any], alerts: npt.NDArray[np.int8]) -> Actions:
+        return np.full(len(obs), ACTION_SLEEP, np.int64)
+
+
+class RandomDefender:
+    """Any of the 145 actions, each as likely as the others."""
+
+    def __init__(self, seed: int | Sequence[int] = 0) -> None:
+        self._random = np.random.default_rng(seed)
+
+    def act(self, obs: npt.NDArray[Any], alerts: npt.NDArray[np.int8]) -> Actions:
+        return self._random.integers(NUM_ACTIONS, size=len(obs))
+
+
+class Reactor:
+    """Monitors; when the sensors report a shell, treats that host in the next turn.
+
+    What is reported during the treatment goes unnoticed, and so does everything on User0.
+    """
+
+    def __init__(self, verb: str) -> None:
+        self._treat_first_host = action_index(verb, "Defender")
+        self._watching: npt.NDArray[np.bool_] | None = None
+
+    def act(self, obs: npt.NDArray[Any], alerts: npt.NDArray[np.int8]) -> Actions:
+        watched = np.zeros(len(obs), np.bool_) if self._watching is None else self._watching
+        treat = watched & (alerts != NO_HOST) & (alerts != USER0)
+        self._watching = ~treat
+        return np.where(treat, self._treat_first_host + alerts.astype(np.int64), ACTION_MONITOR)
+
+
+DEFENDERS = ("sleep", "random", "react-remove", "react-restore")
+
+
+def make_defender(name: str, seed: int | Sequence[int] = 0) -> Defender:
+    """A scripted defender by name, at the start of its episodes."""
+    plain = name.lower().replace("_", "-")
+    if plain == "sleep":
+        return Sleeper()
+    if plain == "random":
+        return RandomDefender(seed)
+    if plain in ("react-remove", "react-restore"):
+        return Reactor("Remove" if plain == "react-remove" else "Restore")
+    raise ConfigError(choices("policy", name, DEFENDERS))

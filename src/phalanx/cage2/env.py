@@ -1,0 +1,300 @@
+"""The game as Gymnasium knows games: a batch as a VectorEnv, one network as an Env."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+from gymnasium.error import ResetNeeded
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+
+from phalanx.cage2.batch import Batch
+from phalanx.cage2.kernel import Shown
+from phalanx.cage2.picture import picture
+from phalanx.cage2.scenario import NUM_ACTIONS
+from phalanx.cage2.settings import RedAgent
+from phalanx.errors import ActionError, ConfigError
+
+Array = npt.NDArray[Any]
+
+
+class Cage2VectorEnv(VectorEnv[Array, Array, Array]):
+    """`num_envs` networks of CAGE Challenge 2, compiled, stepped together.
+
+    envs = Cage2VectorEnv(4096, red_agent="meander", horizon=100, seed=7)
+    obs, infos = envs.reset()
+    obs, rewards, terminations, truncations, infos = envs.step(actions)   # actions: int [N], 0..144
+    envs.access                           # the truth: 0 none, 1 user, 2 root; uint8 [N, 13]
+
+    red_agent: "b_line", "meander" or "sleep"; a mixture drawn anew each episode,
+        "b_line=0.5,meander=0.5"; or one name per network.
+    observation: "bits" (the challenge's 52) or "history" (these and what a defender can remember).
+    dtype: "float32" or, for bits, "uint8".
+    autoreset_mode: in the SAME_STEP (default), an ended episode's last observation is row i of
+        infos["final_obs"] where infos["_final_obs"][i]; NEXT_STEP and DISABLED as in Gymnasium.
+    copy: False returns the same arrays at every step, overwritten: faster for very large batches.
+    first_index: the networks' dice are those of (seed, first_index), (seed, first_index + 1), ...
+    """
+
+    metadata: dict[str, Any] = {"render_modes": ["ansi"], "autoreset_mode": AutoresetMode.SAME_STEP}  # noqa: RUF012
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        *,
+        red_agent: RedAgent = "b_line",
+        horizon: int = 100,
+        rules: str = "2.1-final",
+        observation: str = "bits",
+        seed: int = 0,
+        num_threads: int | str = "auto",
+        dtype: str = "float32",
+        autoreset_mode: AutoresetMode | str = AutoresetMode.SAME_STEP,
+        copy: bool = True,
+        first_index: int = 0,
+        render_mode: str | None = None,
+    ) -> None:
+        self.autoreset_mode = AutoresetMode(autoreset_mode)
+        self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
+        self.num_envs, self.render_mode, self.copy = num_envs, render_mode, copy
+        self.batch = Batch(
+            num_envs,
+            red_agent=red_agent,
+            horizon=horizon,
+            rules=rules,
+            observation=observation,
+            dtype=dtype,
+            seed=seed,
+            first_index=first_index,
+            num_threads=num_threads,
+            same_step=self.autoreset_mode == AutoresetMode.SAME_STEP,
+        )
+        shown = self.batch.shown
+        self.single_observation_space = observation_space(shown)
+        self.single_action_space = spaces.Discrete(NUM_ACTIONS)
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self._terminations = np.zeros(num_envs, np.bool_)
+        self._reset_done = False
+        # The truth about each network, after the last step: live views, overwritten by the next.
+        self.known, self.scanned, self.access = shown.known, shown.scanned, shown.access
+        self.infected_before, self.infected_after = shown.infected_before, shown.infected_after
+
+    def reset(
+        self,
+        *,
+        seed: int | Sequence[int] | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> tuple[Array, dict[str, Any]]:
+        """Begin the next episode everywhere, or in the networks of options["reset_mask"] only.
+
+        A seed begins again with episode 0. A list of seeds makes network i the one that
+        `gymnasium.make` gives for that seed.
+        """
+        mask = (options or {}).get("reset_mask")
+        if mask is not None and (np.shape(mask) != (self.num_envs,) or mask.dtype != np.bool_):
+            raise ConfigError(
+                f"options['reset_mask'] must be a bool array of shape ({self.num_envs},), "
+                f"got {getattr(mask, 'dtype', type(mask).__name__)} of shape {np.shape(mask)}"
+            )
+        if seed is not None:
+            if mask is not None:
+                raise ConfigError(
+                    "a seed is for all networks; reset with a seed or with a reset_mask"
+                )
+            self.batch.reseed(seed)
+        elif self._reset_done:
+            self.batch.begin(mask)
+        self._reset_done = True
+        return self._own(self.batch.shown.obs), {}
+
+    def step(self, actions: Array) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
+        """Play one turn everywhere. Episodes end by truncation at the horizon."""
+        self._check_may_step()
+        if not isinstance(actions, np.ndarray):
+            actions = np.asarray(actions)
+        shown = self.batch.play(actions, self._fresh() if self.copy else None)
+        return shown.obs, shown.rewards, self._terminations, shown.truncated, self._infos(shown)
+
+    def _check_may_step(self) -> None:
+        if not self._reset_done:
+            raise ResetNeeded("call reset() before the first step()")
+        if self.autoreset_mode == AutoresetMode.DISABLED:
+            over = self.batch.nets["turn"] >= self.batch.nets["horizon"]
+            if over.any():
+                i = int(np.flatnonzero(over)[0])
+                raise ResetNeeded(
+                    f"the episode of environment {i} is over: reset(options={{'reset_mask': …}})"
+                )
+
+    def _fresh(self) -> Shown:
+        """The arrays a step returns, new for each step, so that the caller may keep them."""
+        shown = self.batch.shown
+        return shown._replace(
+            obs=np.empty_like(shown.obs),
+            rewards=np.empty_like(shown.rewards),
+            truncated=np.empty_like(shown.truncated),
+        )
+
+    def _infos(self, shown: Shown) -> dict[str, Any]:
+        if not shown.truncated.any():
+            return {}
+        ended = shown.truncated.copy()
+        infos = {
+            "episode_return": shown.returns.copy(),
+            "_episode_return": ended,
+            "episode_length": np.where(ended, self.batch.horizon, 0),
+            "_episode_length": ended,
+        }
+        if self.autoreset_mode == AutoresetMode.SAME_STEP:
+            infos |= {"final_obs": shown.final_obs.copy(), "_final_obs": ended}
+        return infos
+
+    def _own(self, array: Array) -> Array:
+        return array.copy() if self.copy else array
+
+    def action_masks(self) -> npt.NDArray[np.bool_]:
+        """bool [N, 145]: False for decoys that blue knows it cannot place; they stay legal."""
+        return self.batch.action_masks()
+
+    def save(self) -> dict[str, Array]:
+        """The whole state as arrays (see `restore`)."""
+        return self.batch.save()
+
+    def restore(self, saved: dict[str, Array]) -> Array:
+        """Continue a saved state exactly; returns the observation at which it was saved."""
+        self.batch.restore(saved)
+        self._reset_done = True
+        return self._own(self.batch.shown.obs)
+
+    def render(self) -> tuple[str, ...] | None:
+        """Each network as text: what blue sees beside what is true."""
+        if self.render_mode is None:
+            return None
+        return tuple(picture(net) for net in self.batch.nets)
+
+    def close_extras(self, **kwargs: Any) -> None:
+        self.batch.close()
+
+
+class Cage2Env(gymnasium.Env[Array, Any]):
+    """One network of CAGE Challenge 2: `gymnasium.make("phalanx/Cage2-v0", red_agent="meander")`.
+
+    The settings are those of `Cage2VectorEnv`. info["action_mask"] (int8 [145]) is 0 for decoys
+    that blue knows it cannot place.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": ["ansi", "human"], "render_fps": 4}  # noqa: RUF012
+
+    def __init__(
+        self,
+        *,
+        red_agent: RedAgent = "b_line",
+        horizon: int = 100,
+        rules: str = "2.1-final",
+        observation: str = "bits",
+        seed: int | None = None,
+        dtype: str = "float32",
+        render_mode: str | None = None,
+    ) -> None:
+        self.batch = Batch(
+            1,
+            red_agent=red_agent,
+            horizon=horizon,
+            rules=rules,
+            observation=observation,
+            dtype=dtype,
+            num_threads=1,
+            same_step=False,
+        )
+        self.render_mode = render_mode
+        self.observation_space = observation_space(self.batch.shown)
+        self.action_space = spaces.Discrete(NUM_ACTIONS)
+        self._next_seed = seed
+        self._began, self._over = False, True
+        self._action = np.zeros(1, np.int64)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Array, dict[str, Any]]:
+        """Begin the next episode; with a seed, episode 0 of that seed."""
+        super().reset(seed=seed)
+        if seed is None and not self._began:
+            seed = (
+                self._next_seed
+                if self._next_seed is not None
+                else int(self.np_random.integers(2**63))
+            )
+        if seed is not None:
+            self.batch.reseed(seed)
+        else:
+            self.batch.begin()
+        self._began, self._over = True, False
+        if self.render_mode == "human":
+            self.render()
+        return self.batch.shown.obs[0].copy(), self._info()
+
+    def step(self, action: Any) -> tuple[Array, float, bool, bool, dict[str, Any]]:
+        """Play one turn. The episode ends by truncation at the horizon."""
+        if self._over:
+            raise ResetNeeded("call reset() before step(): no episode has begun, or it is over")
+        self._action[0] = one_action(action)
+        shown = self.batch.play(self._action)
+        self._over = bool(shown.truncated[0])
+        if self.render_mode == "human":
+            self.render()
+        return shown.obs[0].copy(), float(shown.rewards[0]), False, self._over, self._info()
+
+    def _info(self) -> dict[str, Any]:
+        return {"action_mask": self.action_masks().view(np.int8)}
+
+    def action_masks(self) -> npt.NDArray[np.bool_]:
+        """bool [145]: False for decoys that blue knows it cannot place; they stay legal."""
+        return self.batch.action_masks()[0]
+
+    @property
+    def known(self) -> Array:
+        """Whose address red knows: uint8 [13]."""
+        return self.batch.shown.known[0]
+
+    @property
+    def scanned(self) -> Array:
+        """Whose ports red knows: uint8 [13]."""
+        return self.batch.shown.scanned[0]
+
+    @property
+    def access(self) -> Array:
+        """How far red has come: uint8 [13], 0 none, 1 user, 2 root."""
+        return self.batch.shown.access[0]
+
+    def render(self) -> str | None:
+        """What blue sees beside what is true, as text."""
+        if self.render_mode is None:
+            return None
+        text = picture(self.batch.nets[0])
+        if self.render_mode == "ansi":
+            return text
+        print(text)
+        return None
+
+    def close(self) -> None:
+        self.batch.close()
+
+
+def observation_space(shown: Shown) -> spaces.Box:
+    """The space of one row of observations; all values lie between 0 and 1."""
+    return spaces.Box(0, 1, shown.obs.shape[1:], shown.obs.dtype.type)
+
+
+def one_action(action: Any) -> int:
+    """An action of a single environment, checked."""
+    if np.shape(action) in ((), (1,)) and np.asarray(action).dtype.kind in "iu":
+        number = int(np.asarray(action).reshape(()))
+        if 0 <= number < NUM_ACTIONS:
+            return number
+    raise ActionError(
+        f"action {action!r} of environment 0 is not a whole number from 0 to {NUM_ACTIONS - 1}"
+    )

@@ -1,0 +1,253 @@
+"""One turn in the order of the rule book, and the same for a batch."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from phalanx.cage2 import blue, red
+from phalanx.cage2.attackers import ESCALATE, EXPLOIT, IMPACT, SCAN, SWEEP, next_move
+from phalanx.cage2.bits import number
+from phalanx.cage2.crew import await_others, call_others
+from phalanx.cage2.network import (
+    UNKNOWN,
+    Network,
+    Networks,
+    begin_episode,
+    dice,
+    high_die,
+    low_die,
+)
+from phalanx.cage2.observation import (
+    activity,
+    forget,
+    forget_activity,
+    mark_activity,
+    mark_cleaned,
+    mark_malware,
+    mark_removed,
+    remember,
+    write_bits,
+    write_history,
+)
+from phalanx.cage2.rule import kernel, rule
+from phalanx.cage2.scenario import (
+    ANALYSE,
+    FIRST_DECOY,
+    HOST_OF_ACTION,
+    NO_EXPLOIT,
+    NO_HOST,
+    NUM_HOSTS,
+    REMOVE,
+    RESTORE,
+    SLEEP,
+    VERB_OF_ACTION,
+)
+from phalanx.cage2.scoring import cost
+
+
+@rule
+def blue_moves(net: Network, verb: int, host: int) -> tuple[int, int]:
+    """Blue's action.
+
+    Returns the host on which malware was found and the host with a new decoy, or NO_HOST.
+    """
+    if verb >= SLEEP:
+        return NO_HOST, NO_HOST
+    if verb == RESTORE:
+        blue.restore(net, host)
+        mark_cleaned(net, host)
+    elif verb == REMOVE:
+        blue.remove(net, host)
+        mark_removed(net, host)
+    elif verb == ANALYSE:
+        if blue.analyse(net, host):
+            return host, NO_HOST
+    elif blue.place_decoy(net, host, verb - FIRST_DECOY):
+        return NO_HOST, host
+    return NO_HOST, NO_HOST
+
+
+@rule
+def red_moves(
+    net: Network, target_die: int, exploit_die: int, detection_die: int
+) -> tuple[int, int, int, tuple[int, int, bool]]:
+    """Red's action.
+
+    Returns what it did, where, with which exploit, and what blue's sensors record.
+    """
+    action, target = next_move(net, target_die)
+    recorded = red.QUIET
+    chosen = NO_EXPLOIT
+    if action == SCAN:
+        succeeded, recorded = red.scan(net, target)
+    elif action == EXPLOIT:
+        succeeded, recorded, chosen = red.exploit(net, target, exploit_die, detection_die)
+    elif action == ESCALATE:
+        succeeded = red.escalate(net, target)
+    elif action == SWEEP:
+        succeeded = red.sweep(net, target)
+    elif action == IMPACT:
+        succeeded = red.impact(net)
+    else:
+        net.succeeded = UNKNOWN
+        return action, target, chosen, recorded
+    net.succeeded = succeeded
+    return action, target, chosen, recorded
+
+
+@rule
+def play_turn(
+    net: Network, action: int, target_die: int, exploit_die: int, detection_die: int
+) -> tuple[int, int, int, int, int, int]:
+    """Blue moves, red moves, the turn is scored, blue observes.
+
+    Returns what the turn cost (tenths), the hosts that red held after blue's move, where a decoy
+    was placed (or NO_HOST), and red's move: what, where, with which exploit.
+    """
+    verb, host = number(VERB_OF_ACTION[action]), number(HOST_OF_ACTION[action])
+    forget_activity(net)
+    net.alert = NO_HOST
+    malware, new_decoy = blue_moves(net, verb, host)
+    infected = number(net.sessions)
+    move, target, chosen, (connections, ports, shell_seen) = red_moves(
+        net, target_die, exploit_die, detection_die
+    )
+    tenths = cost(net, verb == RESTORE)
+    if connections:
+        mark_activity(net, target, activity(connections, ports, shell_seen, new_decoy == target))
+    if malware != NO_HOST:
+        mark_malware(net, malware)
+    net.tenths -= tenths
+    net.turn += 1
+    return tenths, infected, new_decoy, move, target, chosen
+
+
+# --- the batch ------------------------------------------------------------------------------------
+
+
+class Shown(NamedTuple):
+    """All that a turn writes, one row per network."""
+
+    obs: npt.NDArray[Any]  # uint8 or float32 [N, 52], or float32 [N, HISTORY_SIZE]
+    final_obs: npt.NDArray[Any]  # the same for the last turn of an episode; other rows are old
+    rewards: npt.NDArray[np.float64]  # [N]
+    truncated: npt.NDArray[np.bool_]  # [N]
+    known: npt.NDArray[np.uint8]  # [N, 13]
+    scanned: npt.NDArray[np.uint8]  # [N, 13]
+    access: npt.NDArray[np.uint8]  # [N, 13]
+    infected_before: npt.NDArray[np.uint16]  # [N] sets of hosts that red held before blue's move
+    infected_after: npt.NDArray[np.uint16]  # [N] ... and after it, before red's
+    returns: npt.NDArray[np.float64]  # [N] of the episodes that just ended; other rows are old
+
+
+@rule
+def write_obs(net: Network, memory: Any, history: bool, row: Any) -> None:
+    if history:
+        write_history(memory, net.seen, net.horizon, row)
+    else:
+        write_bits(net.seen, row)
+
+
+@rule
+def write_truth(net: Network, shown: Shown, i: int) -> None:
+    """Red's true standing on each host: address known, ports known, no access, user or root."""
+    for host in range(NUM_HOSTS):
+        shown.known[i, host] = (net.known >> host) & 1
+        shown.scanned[i, host] = (net.scanned >> host) & 1
+        shown.access[i, host] = ((net.sessions >> host) & 1) + ((net.root >> host) & 1)
+
+
+@rule
+def begin_anew(net: Network, memory: Any, history: bool, odds: Any) -> None:
+    net.episode += 1
+    begin_episode(net, odds)
+    if history:
+        forget(memory)
+
+
+@kernel
+def play_turns(
+    nets: Networks,
+    memories: Any,
+    history: bool,
+    actions: Any,
+    odds: Any,
+    same_step: bool,
+    shown: Shown,
+    board: Any,
+    task: int,
+    start: int,
+    stop: int,
+) -> None:
+    """One turn in networks start..stop; episodes that are over begin anew, now or in the next."""
+    call_others(board, task)
+    for i in range(start, stop):
+        net, memory = nets[i], memories[i if history else 0]
+        shown.infected_before[i] = net.sessions
+        if net.turn >= net.horizon:
+            begin_anew(net, memory, history, odds)
+            shown.infected_before[i] = shown.infected_after[i] = net.sessions
+            shown.rewards[i] = 0
+            shown.truncated[i] = False
+        else:
+            action = number(actions[i])
+            first, second = dice(net, 2 * net.turn + 1), dice(net, 2 * net.turn + 2)
+            tenths, infected, _new_decoy, _move, _target, _chosen = play_turn(
+                net, action, low_die(first), high_die(first), low_die(second)
+            )
+            if history:
+                remember(memory, action, net.seen)
+            shown.infected_after[i] = infected
+            shown.rewards[i] = (0 - tenths) / 10.0  # no minus zero
+            shown.truncated[i] = net.turn >= net.horizon
+            if net.turn >= net.horizon:
+                shown.returns[i] = net.tenths / 10.0
+                if same_step:
+                    write_obs(net, memory, history, shown.final_obs[i])
+                    begin_anew(net, memory, history, odds)
+        write_obs(net, memory, history, shown.obs[i])
+        write_truth(net, shown, i)
+    await_others(board, task)
+
+
+@kernel
+def begin_episodes(
+    nets: Networks, memories: Any, history: bool, chosen: Any, odds: Any, shown: Shown
+) -> None:
+    """Begin anew in the chosen networks, and show all."""
+    for i in range(len(nets)):
+        net, memory = nets[i], memories[i if history else 0]
+        if chosen[i]:
+            begin_anew(net, memory, history, odds)
+            shown.infected_before[i] = shown.infected_after[i] = net.sessions
+        write_obs(net, memory, history, shown.obs[i])
+        write_truth(net, shown, i)
+
+
+LOG = np.dtype(
+    [
+        ("cost", np.int32),
+        ("decoy", np.int8),  # host on which blue's decoy was placed, or NO_HOST
+        ("red", np.int8),
+        ("target", np.int8),
+        ("exploit", np.int8),
+    ]
+)
+
+
+@kernel
+def replay_turn(nets: Networks, playing: Any, actions: Any, loaded: Any, log: Any) -> None:
+    """One turn where `playing`, with dice from outside: int64 [N, 3], for target, exploit and
+    detection.
+    """
+    for i in range(len(nets)):
+        if playing[i]:
+            tenths, _infected, new_decoy, move, target, chosen = play_turn(
+                nets[i], number(actions[i]), loaded[i, 0], loaded[i, 1], loaded[i, 2]
+            )
+            log[i].cost = tenths
+            log[i].decoy = new_decoy
+            log[i].red = move
+            log[i].target = target
+            log[i].exploit = chosen

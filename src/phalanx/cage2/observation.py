@@ -1,0 +1,267 @@
+"""What blue sees of a network: 52 bits. What blue can remember: numbers made of them and of its own
+actions.
+"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from phalanx.cage2.bits import has, number, only
+from phalanx.cage2.network import Network
+from phalanx.cage2.rule import kernel, records, rule
+from phalanx.cage2.scenario import (
+    DECOY_SPOTS,
+    FIRST_DECOY,
+    HOST_OF_ACTION,
+    NUM_ACTIONS,
+    NUM_HOSTS,
+    NUM_VERBS,
+    PLACEABLE,
+    RESTORE,
+    SLEEP,
+    VERB_OF_ACTION,
+)
+
+# --- the 52 bits: four per host, activity (two) and compromised (two), first bit lowest -----------
+
+NUM_BITS = 4 * NUM_HOSTS
+NO_ACTIVITY, SCAN_SEEN, EXPLOIT_SEEN = 0b00, 0b01, 0b11
+CLEAN, UNSURE, USER_LEVEL, PRIVILEGED = 0b0000, 0b0100, 0b1000, 0b1100
+ACTIVITY_OF_ALL = int("0011" * NUM_HOSTS, 2)
+COMPROMISED_OF_ALL = int("1100" * NUM_HOSTS, 2)
+
+
+@rule
+def activity(connections: int, ports: int, shell_seen: bool, new_decoy: bool) -> int:
+    """How the challenge's table names what happened on a host in this turn.
+
+    [Q12] A decoy placed there in the same turn is counted as one more entry, and listed first.
+    """
+    if connections == 0:
+        return NO_ACTIVITY
+    entries = connections + new_decoy
+    if entries >= 3 and ports >= 3:
+        return SCAN_SEEN
+    if shell_seen or (entries >= 3 and ports == 1):
+        return EXPLOIT_SEEN
+    return NO_ACTIVITY if new_decoy else SCAN_SEEN
+
+
+@rule
+def forget_activity(net: Network) -> None:
+    """Activity is shown only for the turn in which it happens."""
+    net.seen &= COMPROMISED_OF_ALL
+
+
+@rule
+def mark_cleaned(net: Network, host: int) -> None:
+    """After Restore the table says No, whatever is true."""
+    net.seen &= ~(number(PRIVILEGED) << (4 * host))
+
+
+@rule
+def mark_removed(net: Network, host: int) -> None:
+    """After Remove the table says Unknown, unless it said No.
+
+    [Q2] It says so even if the session survived.
+    """
+    if net.seen & (number(PRIVILEGED) << (4 * host)):
+        mark_cleaned(net, host)
+        net.seen |= number(UNSURE) << (4 * host)
+
+
+@rule
+def mark_activity(net: Network, host: int, seen: int) -> None:
+    """Show the turn's activity.
+
+    [Q11] An exploit sets the host to User, also where it was Privileged.
+    """
+    net.seen |= number(seen) << (4 * host)
+    if seen == EXPLOIT_SEEN:
+        mark_cleaned(net, host)
+        net.seen |= number(USER_LEVEL) << (4 * host)
+
+
+@rule
+def mark_malware(net: Network, host: int) -> None:
+    """Analyse found malware: Privileged, also over what the same turn's exploit said."""
+    net.seen |= number(PRIVILEGED) << (4 * host)
+
+
+@rule
+def write_bits(seen: int, row: Any) -> None:
+    """The 52 bits as 52 values."""
+    for k in range(NUM_BITS):
+        row[k] = (seen >> k) & 1
+
+
+@rule
+def read_bits(row: Any) -> int:
+    """52 values as the 52 bits."""
+    seen = number(0)
+    for k in range(NUM_BITS):
+        if row[k]:
+            seen |= number(1) << k
+    return seen
+
+
+# --- memory: everything in it follows from the 52 bits and blue's own actions ---------------------
+
+MEMORY = np.dtype(
+    [
+        ("turn", np.uint16),  # turns played in this episode
+        ("scan_turn", np.uint16, NUM_HOSTS),  # when the host last showed a scan; 0: never
+        ("exploit_turn", np.uint16, NUM_HOSTS),  # ... an exploit
+        ("decoys", np.uint8, NUM_HOSTS),  # decoys that stand by blue's own doing
+        ("last_action", np.uint8),  # NUM_ACTIONS before the first
+    ],
+    align=True,
+)
+Memory = Any  # one record of MEMORY inside a rule
+
+# Where each part of a `history` observation begins.
+SCANNED_BEFORE = NUM_BITS  # 1 if the host ever showed a scan
+SINCE_SCAN = SCANNED_BEFORE + NUM_HOSTS  # 1 / (1 + turns since it last did), 0 if never
+SINCE_EXPLOIT = SINCE_SCAN + NUM_HOSTS
+SINCE_ACTIVITY = SINCE_EXPLOIT + NUM_HOSTS  # since either
+STANDING = SINCE_ACTIVITY + NUM_HOSTS  # one per decoy that can stand, in the order of DECOY_SPOTS
+LAST_VERB = STANDING + len(
+    DECOY_SPOTS
+)  # one-hot: Analyse, Remove, the decoys, Restore, Sleep, Monitor
+LAST_HOST = LAST_VERB + NUM_VERBS  # one-hot; nothing for Sleep and Monitor
+SHARE_PASSED = LAST_HOST + NUM_HOSTS  # turns played / horizon
+HISTORY_SIZE = SHARE_PASSED + 1
+
+_SPOT_HOSTS = np.array([host for host, _ in DECOY_SPOTS], np.int64)
+_SPOT_DECOYS = np.array([decoy for _, decoy in DECOY_SPOTS], np.int64)
+
+
+@rule
+def forget(memory: Memory) -> None:
+    """A new episode: nothing was seen, nothing done."""
+    memory.turn = 0
+    for host in range(NUM_HOSTS):
+        memory.scan_turn[host] = 0
+        memory.exploit_turn[host] = 0
+        memory.decoys[host] = 0
+    memory.last_action = NUM_ACTIONS
+
+
+@rule
+def remember(memory: Memory, action: int, seen: int) -> None:
+    """Take in one turn: blue's own action and the bits that it was shown."""
+    memory.turn += 1
+    memory.last_action = action
+    verb, host = number(VERB_OF_ACTION[action]), number(HOST_OF_ACTION[action])
+    if verb == RESTORE:
+        memory.decoys[host] = 0
+    elif FIRST_DECOY <= verb < RESTORE and has(
+        PLACEABLE[host, memory.decoys[host]], verb - FIRST_DECOY
+    ):
+        memory.decoys[host] |= only(verb - FIRST_DECOY)
+    active = seen & ACTIVITY_OF_ALL
+    if active:
+        for host in range(NUM_HOSTS):
+            shown = (active >> (4 * host)) & 0b11
+            if shown == SCAN_SEEN:
+                memory.scan_turn[host] = memory.turn
+            elif shown == EXPLOIT_SEEN:
+                memory.exploit_turn[host] = memory.turn
+
+
+@rule
+def nearness(turn: int, now: int) -> np.float32:
+    """1 for this turn, 1/2 for the last, 1/3 for the one before, ...; 0 for never."""
+    return np.float32(0) if turn == 0 else np.float32(1) / np.float32(1 + now - turn)
+
+
+@rule
+def write_history(memory: Memory, seen: int, horizon: int, row: Any) -> None:
+    """The 52 bits and what blue remembers, as HISTORY_SIZE numbers from 0 to 1."""
+    write_bits(seen, row)
+    now = number(memory.turn)
+    for host in range(NUM_HOSTS):
+        scan, exploit = number(memory.scan_turn[host]), number(memory.exploit_turn[host])
+        row[SCANNED_BEFORE + host] = np.float32(scan > 0)
+        row[SINCE_SCAN + host] = nearness(scan, now)
+        row[SINCE_EXPLOIT + host] = nearness(exploit, now)
+        row[SINCE_ACTIVITY + host] = nearness(max(scan, exploit), now)
+    for spot in range(len(_SPOT_HOSTS)):
+        row[STANDING + spot] = (memory.decoys[_SPOT_HOSTS[spot]] >> _SPOT_DECOYS[spot]) & 1
+    for k in range(LAST_VERB, SHARE_PASSED):
+        row[k] = 0
+    action = number(memory.last_action)
+    if action < NUM_ACTIONS:
+        row[LAST_VERB + number(VERB_OF_ACTION[action])] = 1
+        if VERB_OF_ACTION[action] < SLEEP:
+            row[LAST_HOST + number(HOST_OF_ACTION[action])] = 1
+    row[SHARE_PASSED] = np.float32(now) / np.float32(horizon)
+
+
+# --- the same outside the game --------------------------------------------------------------------
+
+
+@kernel
+def remember_turns(memories: Any, actions: Any, bits: Any, horizon: int, obs: Any) -> None:
+    for i in range(len(memories)):
+        seen = read_bits(bits[i])
+        remember(memories[i], number(actions[i]), seen)
+        write_history(memories[i], seen, horizon, obs[i])
+
+
+@kernel
+def forget_all(memories: Any, horizon: int, obs: Any) -> None:
+    for i in range(len(memories)):
+        forget(memories[i])
+        write_history(memories[i], 0, horizon, obs[i])
+
+
+@kernel
+def write_masks(decoys: Any, masks: Any) -> None:
+    for i in range(len(decoys)):
+        for action in range(NUM_ACTIONS):
+            verb, host = number(VERB_OF_ACTION[action]), number(HOST_OF_ACTION[action])
+            masks[i, action] = (
+                verb < FIRST_DECOY
+                or verb >= RESTORE
+                or has(PLACEABLE[host, decoys[i, host]], verb - FIRST_DECOY)
+            )
+
+
+class History:
+    """`history` observations made outside the game, from the 52 bits and blue's own actions alone.
+
+    history = History(num_envs=1, horizon=100)
+    obs = history.begin()                   # float32 [N, HISTORY_SIZE]
+    obs = history.observe(actions, bits)    # after each turn: actions played, bits returned
+    history.action_masks()                  # bool [N, 145]: False for decoys that cannot be placed
+    """
+
+    def __init__(self, num_envs: int = 1, *, horizon: int = 100) -> None:
+        self.horizon = horizon
+        self.memories = records(num_envs, MEMORY)
+        self.begin()
+
+    def begin(self) -> npt.NDArray[np.float32]:
+        obs = np.empty((len(self.memories), HISTORY_SIZE), np.float32)
+        forget_all(self.memories, self.horizon, obs)
+        return obs
+
+    def observe(self, actions: npt.ArrayLike, bits: npt.ArrayLike) -> npt.NDArray[np.float32]:
+        obs = np.empty((len(self.memories), HISTORY_SIZE), np.float32)
+        actions, bits = np.atleast_1d(np.asarray(actions)), np.atleast_2d(np.asarray(bits))
+        remember_turns(self.memories, actions, bits, self.horizon, obs)
+        return obs
+
+    def action_masks(self) -> npt.NDArray[np.bool_]:
+        return action_masks(self.memories["decoys"])
+
+
+def action_masks(decoys: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
+    """bool [N, 145]: False for a decoy that blue knows it cannot place. decoys: uint8 [N, 13] that
+    stand.
+    """
+    masks = np.empty((len(decoys), NUM_ACTIONS), np.bool_)
+    write_masks(decoys, masks)
+    return masks

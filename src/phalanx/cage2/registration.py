@@ -1,0 +1,15 @@
+"""The game's name in Gymnasium."""
+
+import gymnasium
+
+ENV_ID = "phalanx/Cage2-v0"
+
+
+def register() -> None:
+    """Let `gymnasium.make` and `gymnasium.make_vec` find the game; done by `import phalanx`."""
+    if ENV_ID not in gymnasium.registry:
+        gymnasium.register(
+            ENV_ID,
+            entry_point="phalanx.cage2.env:Cage2Env",
+            vector_entry_point="phalanx.cage2.env:Cage2VectorEnv",
+        )

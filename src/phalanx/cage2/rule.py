@@ -1,0 +1,112 @@
+"""`@rule` and `@kernel`: compile the game, and keep what was compiled until any file of this folder
+changes.
+"""
+
+import hashlib
+import os
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numba
+import numpy as np
+import numpy.typing as npt
+from numba.core import config as numba_config
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+HERE = Path(__file__).parent
+
+COMPILED = not numba_config.DISABLE_JIT
+
+
+def rule(function: Function) -> Function:
+    """A small function of one network, compiled into whoever calls it."""
+    return numba.njit(function, inline="never", forceinline=True, error_model="numpy")
+
+
+def kernel(function: Function) -> Function:
+    """A loop over networks: compiled, free of the interpreter lock, and kept on disk."""
+    compiled = numba.njit(function, nogil=True, error_model="numpy", boundscheck=False)
+    folder = cache_folder()
+    if COMPILED and folder is not None:
+        # Numba takes the folder when caching is switched on, and otherwise looks only at the
+        # kernel's own file:
+        # after an edit of blue.py it would go on playing the old rule. A folder named by all files
+        # cannot.
+        before, numba_config.CACHE_DIR = numba_config.CACHE_DIR, str(folder)
+        try:
+            compiled.enable_caching()
+        finally:
+            numba_config.CACHE_DIR = before
+    return compiled
+
+
+def records(count: int, dtype: np.dtype[np.void]) -> npt.NDArray[np.void]:
+    """A batch of zeroed records that rules can take; without compilation, fields need numpy's
+    record class.
+    """
+    batch = np.zeros(count, dtype)
+    return batch if COMPILED else batch.view(np.recarray)
+
+
+def source_hash() -> str:
+    """A name for the rules as they are written now: the hash of every file of this folder."""
+    digest = hashlib.sha256()
+    for path in sorted(HERE.glob("*.py")):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
+
+
+_folder: list[Path | None] = []
+
+
+def cache_folder() -> Path | None:
+    """Where compiled kernels of these rules are kept, or None (with one warning) if nowhere can be
+    written.
+    """
+    if not _folder:
+        _folder.append(_writable_folder())
+    return _folder[0]
+
+
+def _writable_folder() -> Path | None:
+    home = os.environ.get("PHALANX_CACHE_DIR")
+    root = (
+        Path(home)
+        if home
+        else Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "phalanx"
+    )
+    folder = root / f"cage2-{source_hash()}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        warnings.warn(
+            f"cannot write to {folder} ({error.strerror}): the simulator will be compiled anew in "
+            "each process; set PHALANX_CACHE_DIR to a writable folder",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return None
+    return folder
+
+
+def announce_compilation() -> None:
+    """Say once, before the first call, that compiling takes a while; silent when the kernels are on
+    disk.
+    """
+    folder = cache_folder()
+    if COMPILED and not _announced and (folder is None or not any(folder.rglob("*.nbc"))):
+        print(
+            "phalanx: compiling the simulator, once; this takes about ten seconds",
+            file=sys.stderr,
+            flush=True,
+        )
+    _announced.append(True)
+
+
+_announced: list[bool] = []

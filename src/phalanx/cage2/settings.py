@@ -1,0 +1,115 @@
+"""The names and numbers people give for a game, checked and turned into what the rules use."""
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from phalanx.cage2.scenario import DRAWN, RED_AGENTS, RULE_SETS
+from phalanx.errors import ConfigError, choices
+
+MAX_HORIZON = 10_000
+
+RedAgent = str | Mapping[str, float] | Sequence[str]
+
+
+def red_agent_number(name: str) -> int:
+    """The number of a red agent by any usual spelling: b_line, B_lineAgent, bline, RedMeanderAgent,
+    sleep.
+    """
+    plain = re.sub(r"[^a-z]", "", str(name).lower())
+    plain = plain.removeprefix("red").removesuffix("agent")
+    known = [agent.replace("_", "") for agent in RED_AGENTS]
+    if plain not in known:
+        raise ConfigError(choices("red agent", name, RED_AGENTS))
+    return known.index(plain)
+
+
+def red_agent_weights(spec: str | Mapping[str, float]) -> dict[str, float]:
+    """`"b_line=0.5,meander=0.5"` or a dict of the same as weights by name; one name has the weight
+    1.
+    """
+    if isinstance(spec, str):
+        parts = [part.strip() for part in spec.split(",")]
+        if len(parts) == 1 and "=" not in spec:
+            spec = {spec: 1.0}
+        else:
+            spec = dict(_weight(part, spec) for part in parts)
+    weights: dict[str, float] = {}
+    for name, weight in spec.items():
+        agent = RED_AGENTS[red_agent_number(name)]
+        if agent in weights:
+            raise ConfigError(f"red agent {agent} is named twice in {spec!r}; give each one weight")
+        weights[agent] = float(weight)
+    if not weights or min(weights.values()) < 0 or not abs(sum(weights.values()) - 1) < 1e-6:
+        total = sum(weights.values())
+        raise ConfigError(
+            f"weights of red agents must be 0 or more and sum to 1, got {weights} (sum {total:g}); "
+            "write b_line=0.5,meander=0.5"
+        )
+    return weights
+
+
+def _weight(part: str, whole: str) -> tuple[str, float]:
+    name, equals, number = part.partition("=")
+    try:
+        return name.strip(), float(number) if equals else float("nan")
+    except ValueError:
+        raise ConfigError(
+            f"{number!r} in red agents {whole!r} is not a number; write b_line=0.5,meander=0.5"
+        ) from None
+
+
+def red_agent_plan(
+    spec: RedAgent, num_envs: int
+) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    """Who attacks each network (or DRAWN), uint8 [N], and the odds where it is drawn, int64 [3]."""
+    odds = np.zeros(len(RED_AGENTS), np.int64)
+    if not isinstance(spec, str | Mapping):
+        if len(spec) != num_envs:
+            raise ConfigError(
+                f"got {len(spec)} red agents for {num_envs} networks; give one name, a mixture, "
+                "or one name for each"
+            )
+        return np.array([red_agent_number(name) for name in spec], np.uint8), odds
+    weights = red_agent_weights(spec)
+    if len(weights) == 1:
+        return np.full(num_envs, red_agent_number(next(iter(weights))), np.uint8), odds
+    shares = np.array([weights.get(agent, 0.0) for agent in RED_AGENTS])
+    odds[:] = np.rint(np.cumsum(shares) * 2**32)
+    odds[np.flatnonzero(shares)[-1] :] = 2**32
+    return np.full(num_envs, DRAWN, np.uint8), odds
+
+
+def rule_set_number(name: str) -> int:
+    if name not in RULE_SETS:
+        raise ConfigError(choices("rule set", name, RULE_SETS))
+    return RULE_SETS.index(name)
+
+
+def checked_horizon(horizon: int) -> int:
+    if not 1 <= horizon <= MAX_HORIZON or int(horizon) != horizon:
+        raise ConfigError(f"horizon must be a whole number from 1 to {MAX_HORIZON}, got {horizon}")
+    return int(horizon)
+
+
+def checked_seed(seed: int) -> np.uint64:
+    if not 0 <= seed < 2**64:
+        raise ConfigError(f"seed must be from 0 to 2**64 - 1, got {seed}")
+    return np.uint64(seed)
+
+
+def checked_threads(num_threads: int | str, num_envs: int) -> int:
+    """How many threads share a batch; "auto" is one per core, but at least 1 024 networks each."""
+    if num_threads == "auto":
+        cores = (
+            len(os.sched_getaffinity(0))
+            if hasattr(os, "sched_getaffinity")
+            else os.cpu_count() or 1
+        )
+        return max(1, min(cores, num_envs // 1024))
+    if not isinstance(num_threads, int) or num_threads < 1:
+        raise ConfigError(f"num_threads must be 1 or more, or 'auto', got {num_threads!r}")
+    return min(num_threads, num_envs)

@@ -1,0 +1,98 @@
+"""The command `phalanx`: one table of commands, and errors as one line with exit code 2."""
+
+import sys
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
+from typing import Any, NamedTuple, NoReturn
+
+import phalanx
+from phalanx import bench, evaluate, verify
+from phalanx.config import BenchConfig, EvaluateConfig, VerifyConfig, add_flags, from_flags
+from phalanx.errors import ConfigError, PhalanxError, choices
+
+
+class Command(NamedTuple):
+    config: type
+    run: Callable[[Any], int]
+    example: str
+
+
+COMMANDS = {
+    "evaluate": Command(
+        EvaluateConfig,
+        evaluate.main,
+        "phalanx evaluate --policy react-restore --red-agent b_line --horizon 100 --episodes 10000",
+    ),
+    "verify": Command(VerifyConfig, verify.main, "phalanx verify tests/golden/final"),
+    "bench": Command(BenchConfig, bench.main, "phalanx bench sim --num-envs 4096"),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; returns the exit code."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        return _run(arguments)
+    except PhalanxError as error:
+        print(f"phalanx: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("phalanx: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 1
+
+
+def _run(arguments: list[str]) -> int:
+    parser = _Parser(prog="phalanx", description=phalanx.__doc__, epilog=_overview())
+    parser.add_argument("--version", action="version", version=f"phalanx {phalanx.__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
+    for name, command in COMMANDS.items():
+        about = str(command.config.__doc__)
+        sub = commands.add_parser(
+            name, help=about, description=about, epilog=f"example: {command.example}"
+        )
+        add_flags(sub, command.config)
+
+    if arguments and not arguments[0].startswith("-") and arguments[0] not in COMMANDS:
+        raise ConfigError(choices("command", arguments[0], COMMANDS))
+    parsed, unknown = parser.parse_known_args(arguments)
+    if parsed.command is None:
+        if unknown:
+            raise ConfigError(f"unknown option {unknown[0]}; see phalanx --help")
+        parser.print_help()
+        return 0
+    command = COMMANDS[parsed.command]
+    if unknown:
+        raise ConfigError(_unknown(unknown[0], parsed.command, commands.choices[parsed.command]))
+    values = {name: value for name, value in vars(parsed).items() if name != "command"}
+    return command.run(from_flags(command.config, values))
+
+
+def _unknown(option: str, command: str, parser: ArgumentParser) -> str:
+    known = [flag for action in parser._actions for flag in action.option_strings]
+    near = get_close_matches(option.split("=")[0], known, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"see phalanx {command} --help"
+    kind = "option" if option.startswith("-") else "argument"
+    return f"unknown {kind} {option} for phalanx {command}; {hint}"
+
+
+def _overview() -> str:
+    return "examples:\n" + "\n".join(f"  {command.example}" for command in COMMANDS.values())
+
+
+class _Parser(ArgumentParser):
+    """argparse, with whole option names only and errors as one line."""
+
+    def __init__(self, **options: Any) -> None:
+        options["formatter_class"] = RawDescriptionHelpFormatter
+        super().__init__(allow_abbrev=False, **options)
+
+    def error(self, message: str) -> NoReturn:
+        raise ConfigError(f"{message} (see {self.prog} --help)")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

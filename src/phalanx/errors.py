@@ -1,0 +1,39 @@
+"""Every error that phalanx raises on purpose.
+
+PhalanxError
+├── ConfigError       a setting, flag or argument that cannot work
+├── ActionError       an action that is not one of 0..144, or not one per network
+├── TraceError        a recorded trace that cannot be read
+└── MissingError      something optional that is not installed; the message says how to get it
+"""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class PhalanxError(Exception):
+    """What was given, what is demanded, and the way out, in one line."""
+
+
+class ConfigError(PhalanxError, ValueError):
+    """A setting that cannot work, refused before anything is started."""
+
+
+class ActionError(PhalanxError, ValueError):
+    """An action that the game does not have; nothing was played."""
+
+
+class TraceError(PhalanxError, ValueError):
+    """A recorded trace that cannot be read, or is of another rule set."""
+
+
+class MissingError(PhalanxError, ImportError):
+    """Something optional that is not installed."""
+
+
+def choices(what: str, given: object, allowed: Iterable[str]) -> str:
+    """The line for a name that is not one of those allowed, with the nearest one that is."""
+    names = list(allowed)
+    near = get_close_matches(str(given).lower(), names, n=1, cutoff=0.5)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    return f"unknown {what} {given!r}: choose from {', '.join(names)}{hint}"

@@ -1,0 +1,147 @@
+"""Recorded games of the original: read from disk and checked, ready to be replayed."""
+
+import json
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+import numpy.typing as npt
+
+from phalanx.cage2.observation import NUM_BITS
+from phalanx.cage2.scenario import (
+    CHALLENGE_NAMES,
+    DECOYS,
+    EXPLOITS,
+    HOSTS,
+    NUM_ACTIONS,
+    NUM_HOSTS,
+    RULE_SETS,
+    SUBNETS,
+)
+from phalanx.errors import TraceError
+
+Array = npt.NDArray[Any]
+
+EPISODE_ARRAYS = ("ep_red", "ep_horizon", "ep_start")
+STEP_SHAPES: dict[str, tuple[int, ...]] = {
+    "st_blue": (), "st_blue_ok": (), "st_red": (), "st_red_tgt": (), "st_red_ok": (),
+    "st_red_nobs": (),
+    "st_exploit": (), "st_detect": (), "st_reward10": (), "st_subnets_known": (), "st_misc": (),
+    "st_obs": (NUM_BITS,), "st_known": (NUM_HOSTS,), "st_scanned": (NUM_HOSTS,),
+    "st_access": (NUM_HOSTS,), "st_hname_known": (NUM_HOSTS,), "st_sess": (NUM_HOSTS,),
+    "st_decoys": (NUM_HOSTS,), "st_files": (NUM_HOSTS,), "st_red_ports": (NUM_HOSTS,),
+    "st_mem": (6,),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Traces:
+    """The recorded episodes of one file."""
+
+    path: Path
+    rules: str
+    red: Array  # [E] our number of the red agent
+    start: Array  # [E + 1] rows of episode e: start[e] up to start[e + 1]
+    steps: dict[str, Array]  # by name without "st_", [T, ...]
+
+
+def read_folder(folder: Path) -> list[Traces]:
+    """The traces of a folder (codebook.json and .npz files), or of all such folders in it."""
+    if not folder.is_dir():
+        raise TraceError(f"{folder} is not a folder; {_WANTED}")
+    if not (folder / "codebook.json").exists():
+        inner = sorted(path.parent for path in folder.glob("*/codebook.json"))
+        if inner:
+            return [traces for one in inner for traces in read_folder(one)]
+    codebook = _read_codebook(folder / "codebook.json")
+    files = sorted(folder.glob("*.npz"))
+    if not files:
+        raise TraceError(f"no .npz files in {folder}; {_WANTED}")
+    rules = codebook.get("rules", RULE_SETS[0])
+    if rules not in RULE_SETS:
+        known = ", ".join(RULE_SETS)
+        raise TraceError(f"{folder} was recorded under rules {rules!r}; phalanx plays {known}")
+    return [_read_file(path, rules, codebook["red_agents"]) for path in files]
+
+
+_WANTED = "give a folder with codebook.json and .npz files"
+
+
+def _read_codebook(path: Path) -> dict[str, Any]:
+    try:
+        codebook = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise TraceError(
+            f"cannot read {path}: {error}; it must lie beside the .npz files"
+        ) from None
+    ours = {
+        "hosts": list(HOSTS),
+        "exploits": list(EXPLOITS),
+        "subnets": list(SUBNETS),
+        "decoy_bits": [decoy.name for decoy in DECOYS],
+    }
+    if not isinstance(codebook, dict):
+        raise TraceError(f"{path} holds no table of codes")
+    for name, expected in ours.items():
+        if codebook.get(name) != expected:
+            raise TraceError(
+                f"{path} numbers {name} as {codebook.get(name)}, phalanx as {expected}"
+            )
+    if not isinstance(codebook.get("red_agents"), list):
+        raise TraceError(f"{path} has no list of red_agents")
+    return codebook
+
+
+def _read_file(path: Path, rules: str, red_agents: list[str]) -> Traces:
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            names = [name for name in (*EPISODE_ARRAYS, *STEP_SHAPES) if name not in archive]
+            if names:
+                raise TraceError(f"{path} has no {', '.join(names)}; is it a recorded trace?")
+            arrays = {name: archive[name] for name in (*EPISODE_ARRAYS, *STEP_SHAPES)}
+    except TraceError:
+        raise
+    except (
+        OSError,
+        ValueError,
+        EOFError,
+        KeyError,
+        AttributeError,
+        NotImplementedError,
+        BadZipFile,
+        zlib.error,
+    ) as error:
+        raise TraceError(
+            f"cannot read {path}: it is truncated, damaged or no .npz file ({error})"
+        ) from None
+    start, red = arrays["ep_start"], arrays["ep_red"]
+    rows = len(arrays["st_blue"])
+    if (
+        len(start) != len(red) + 1
+        or start[0] != 0
+        or start[-1] != rows
+        or (np.diff(start) < 0).any()
+    ):
+        raise TraceError(f"{path}: ep_start does not cut its {rows} steps into {len(red)} episodes")
+    if not np.array_equal(np.diff(start), arrays["ep_horizon"]):
+        raise TraceError(f"{path}: ep_horizon does not agree with ep_start; is the file truncated?")
+    for name, shape in STEP_SHAPES.items():
+        if arrays[name].shape != (rows, *shape):
+            raise TraceError(
+                f"{path}: {name} has shape {arrays[name].shape}, expected {(rows, *shape)}"
+            )
+    if rows and arrays["st_blue"].max() >= NUM_ACTIONS:
+        raise TraceError(
+            f"{path}: blue action {arrays['st_blue'].max()} is not one of 0..{NUM_ACTIONS - 1}"
+        )
+    unknown = [name for name in red_agents if name not in CHALLENGE_NAMES]
+    if unknown or (len(red) and red.max() >= len(red_agents)):
+        raise TraceError(
+            f"{path}: red agents {red_agents} are not all of {', '.join(CHALLENGE_NAMES)}"
+        )
+    numbers = np.array([CHALLENGE_NAMES.index(name) for name in red_agents])
+    steps = {name.removeprefix("st_"): arrays[name] for name in STEP_SHAPES}
+    return Traces(path, rules, numbers[red], start, steps)

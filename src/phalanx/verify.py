@@ -1,0 +1,317 @@
+"""Replay recorded games of the original through the simulator, and name the first difference."""
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from phalanx.cage2.attackers import EXPLOIT, RED_ACTIONS, SCAN, SWEEP
+from phalanx.cage2.kernel import LOG, Shown, begin_episodes, replay_turn
+from phalanx.cage2.network import ACTIVE, LOADED, NAME_KNOWN, NETWORK, RUNNING, TRUE, UNKNOWN
+from phalanx.cage2.observation import MEMORY, NUM_BITS
+from phalanx.cage2.rule import announce_compilation, records
+from phalanx.cage2.scenario import (
+    B_LINE,
+    DECOYS,
+    EXPLOIT_PORTS,
+    EXPLOITS,
+    FIRST_DECOY,
+    HOSTS,
+    LEADERBOARD,
+    MEANDER,
+    NO_HOST,
+    NUM_HOSTS,
+    OP_SERVER0,
+    RESTORE,
+    SLEEP,
+    SSH,
+    SUBNETS,
+    USER3,
+    USER4,
+    VERB_OF_ACTION,
+    action_name,
+)
+from phalanx.cage2.settings import rule_set_number
+from phalanx.config import VerifyConfig
+from phalanx.errors import TraceError
+from phalanx.results import write_json
+from phalanx.traces import Array, Traces, read_folder
+
+
+@dataclass
+class Mismatch:
+    """Where a replay first left the recording."""
+
+    file: str
+    episode: int
+    step: int  # counted from 1
+    blue_action: str
+    field: str
+    host: str | None
+    expected: object
+    got: object
+
+    def __str__(self) -> str:
+        where = f" of {self.host}" if self.host else ""
+        return (
+            f"{self.file}, episode {self.episode}, step {self.step} (blue: {self.blue_action}): "
+            f"{self.field}{where} should be {self.expected}, got {self.got}"
+        )
+
+
+@dataclass
+class VerifyResult:
+    rules: str
+    episodes: int = 0
+    steps: int = 0
+    mismatches: int = 0
+    """steps on which anything differs"""
+    broken_episodes: int = 0
+    first_mismatch: Mismatch | None = None
+    by_field: dict[str, int] = field(default_factory=dict)
+
+
+def verify(folder: Path, rules: str | None = None) -> VerifyResult:
+    """Replay every trace of a folder. `rules` must be those of the traces, if given."""
+    if rules is not None:
+        rule_set_number(rules)
+    all_traces = read_folder(folder)
+    for traces in all_traces:
+        if rules not in (None, traces.rules):
+            raise TraceError(
+                f"{traces.path} was recorded under rules {traces.rules}, not {rules}; "
+                f"leave --rules out, or give --rules {traces.rules}"
+            )
+    announce_compilation()
+    result = VerifyResult(", ".join(sorted({traces.rules for traces in all_traces})))
+    for traces in all_traces:
+        _replay(traces, result)
+    return result
+
+
+def _replay(traces: Traces, result: VerifyResult) -> None:
+    """Play all episodes of a file side by side, turn by turn; each takes its outcomes from its own
+    recording.
+    """
+    lengths = np.diff(traces.start)
+    nets = _begin(traces)
+    log = records(len(nets), LOG)
+    broken = np.zeros(len(nets), np.bool_)
+    firsts: list[tuple[int, int, Mismatch]] = []
+    for turn in range(int(lengths.max(initial=0))):
+        playing = lengths > turn
+        rows = np.minimum(traces.start[:-1] + turn, max(traces.start[-1] - 1, 0))
+        recorded = {name: values[rows] for name, values in traces.steps.items()}
+        replay_turn(nets, playing, recorded["blue"], _loaded_dice(recorded), log)
+        differs = np.zeros(len(nets), np.bool_)
+        for name, expected, got in _compare(recorded, nets, log):
+            unequal = (expected != got) & playing.reshape(-1, *[1] * (expected.ndim - 1))
+            if not unequal.any():
+                continue
+            result.by_field[name] = result.by_field.get(name, 0) + int(unequal.sum())
+            here = unequal.reshape(len(nets), -1).any(axis=1)
+            for e in np.flatnonzero(here & ~broken & ~differs).tolist():
+                said = _describe(traces, e, turn, name, recorded, log, (expected, got))
+                firsts.append((e, turn, said))
+            differs |= here
+        result.mismatches += int(differs.sum())
+        broken |= differs
+    result.episodes += len(nets)
+    result.steps += int(lengths.sum())
+    result.broken_episodes += int(broken.sum())
+    if firsts and result.first_mismatch is None:
+        result.first_mismatch = min(firsts, key=lambda first: first[:2])[2]
+
+
+def _begin(traces: Traces) -> Array:
+    n = len(traces.red)
+    nets = records(n, NETWORK)
+    nets["red_plan"], nets["rules"] = traces.red, rule_set_number(traces.rules)
+    one, row = np.zeros(n, np.float64), np.zeros((n, NUM_HOSTS), np.uint8)
+    bits, masks = np.zeros((n, NUM_BITS), np.float32), np.zeros(n, np.uint16)
+    shown = Shown(bits, bits, one, np.zeros(n, np.bool_), row, row, row, masks, masks, one)
+    begin_episodes(
+        nets, records(1, MEMORY), False, np.ones(n, np.bool_), np.zeros(3, np.int64), shown
+    )
+    return nets
+
+
+def _loaded_dice(recorded: dict[str, Array]) -> npt.NDArray[np.int64]:
+    """What the recorded game drew, as loaded dice [N, 3]; those for which it drew nothing are not
+    looked at.
+    """
+    dice = np.empty((len(recorded["red"]), 3), np.int64)
+    dice[:, 0] = LOADED + np.maximum(recorded["red_tgt"].astype(np.int64), 0)
+    dice[:, 1] = LOADED + np.maximum(recorded["exploit"].astype(np.int64), 0)
+    dice[:, 2] = np.where(recorded["detect"] == 1, 0, LOADED - 1)
+    return dice
+
+
+# --- in words -------------------------------------------------------------------------------------
+
+_OK = ("FALSE", "TRUE", "UNKNOWN")
+_ACTIVITY = ("None", "Scan", "?", "Exploit")
+_COMPROMISED = ("No", "Unknown", "User", "Privileged")
+_ACCESS = ("None", "User", "Privileged")
+_CLASS = ("none", "user, not removable", "user, removable", "root")
+
+
+def _describe(
+    traces: Traces,
+    episode: int,
+    turn: int,
+    name: str,
+    recorded: dict[str, Array],
+    log: Array,
+    values: tuple[Array, Array],
+) -> Mismatch:
+    """The first differing value of one field in one episode's turn, as a person would say it."""
+    expected, got = (value[episode] for value in values)
+    at = int(np.flatnonzero(np.atleast_1d(expected != got))[0])
+    host = None
+    if name == "observation":
+        host, kind = HOSTS[at // 4], "activity" if at % 4 < 2 else "compromised"
+        names, shift = (
+            (_ACTIVITY, at // 4 * 4) if kind == "activity" else (_COMPROMISED, at // 4 * 4 + 2)
+        )
+        name = f"observation ({kind})"
+        expected, got = (
+            names[int(bits[shift]) + 2 * int(bits[shift + 1])] for bits in (expected, got)
+        )
+    else:
+        if np.ndim(expected):
+            host = HOSTS[at] if len(expected) == NUM_HOSTS else None
+            name = name if host else f"{name} [{at}]"
+            expected, got = expected[at], got[at]
+        kinds = (int(recorded["red"][episode]), int(log["red"][episode]))
+        expected, got = (
+            _word(name, int(value), kind)
+            for value, kind in zip((expected, got), kinds, strict=True)
+        )
+    action = action_name(int(recorded["blue"][episode]))
+    return Mismatch(traces.path.name, int(episode), turn + 1, action, name, host, expected, got)
+
+
+def _word(name: str, value: int, red_action: int) -> str | int:
+    """A recorded number as the word that it stands for."""
+    words: tuple[str, ...] = ()
+    if name in ("blue success", "red success"):
+        words = _OK
+    elif name == "red action":
+        words = RED_ACTIONS
+    elif name == "red target":
+        words = SUBNETS if red_action == SWEEP else HOSTS
+    elif name == "exploit":
+        words = EXPLOITS
+    elif name == "access":
+        words = _ACCESS
+    elif name == "session class":
+        words = _CLASS
+    elif name == "decoys":
+        return " + ".join(d.name for k, d in enumerate(DECOYS) if value >> k & 1) or "none"
+    elif name == "remembered ports":
+        return (
+            ", ".join(str(port) for k, port in enumerate(EXPLOIT_PORTS) if value >> k & 1) or "none"
+        )
+    if not words:
+        return value
+    return words[value] if 0 <= value < len(words) else "none"
+
+
+# --- what is compared -----------------------------------------------------------------------------
+
+
+def _compare(
+    recorded: dict[str, Array], nets: Array, log: Array
+) -> Iterator[tuple[str, Array, Array]]:
+    """Pairs of recorded and replayed values, in the order in which a difference is understood."""
+    verbs = VERB_OF_ACTION[recorded["blue"]]
+    decoy = (verbs >= FIRST_DECOY) & (verbs < RESTORE)
+    scan = log["red"] == SCAN
+    shell = (log["red"] == EXPLOIT) & (nets["succeeded"] == TRUE) & (log["exploit"] != SSH)
+    yield (
+        "blue success",
+        recorded["blue_ok"],
+        np.where(verbs == SLEEP, UNKNOWN, np.where(decoy, log["decoy"] >= 0, TRUE)),
+    )
+    yield "red action", recorded["red"], log["red"]
+    yield "red target", recorded["red_tgt"], log["target"]
+    yield "exploit", recorded["exploit"], log["exploit"]
+    yield "red success", recorded["red_ok"], nets["succeeded"]
+    yield "detection", recorded["detect"], np.where(shell, nets["alert"] != NO_HOST, -1)
+    yield "scan found ports", scan & (recorded["red_nobs"] > 0), scan & (nets["found_nothing"] == 0)
+    yield "reward in tenths", recorded["reward10"], -log["cost"]
+    yield "observation", recorded["obs"], nets["seen"][:, None] >> np.arange(NUM_BITS) & 1
+    yield "known", recorded["known"], _members(nets["known"])
+    yield "scanned", recorded["scanned"], _members(nets["scanned"])
+    yield "access", recorded["access"], _members(nets["sessions"]) + _members(nets["root"])
+    yield "session class", recorded["sess"].astype(np.int64) & 3, _session_class(nets)
+    yield "decoys", recorded["decoys"], nets["decoys"]
+    yield "files", recorded["files"], _members(nets["files"])
+    yield "remembered ports", recorded["red_ports"], nets["ports"]
+    yield "hostname known", recorded["hname_known"], _members(nets["named"])
+    yield "subnets known", recorded["subnets_known"], nets["subnets"]
+    yield "flags", recorded["misc"], _flags(nets)
+    yield "agent memory", recorded["mem"], _agent_memory(nets)
+
+
+def _members(sets: Array) -> Array:
+    """Sets of hosts [N] as 0 or 1 per host [N, 13]."""
+    return sets[:, None] >> np.arange(NUM_HOSTS) & 1
+
+
+def _session_class(nets: Array) -> Array:
+    """0 none, 1 user that Remove cannot stop, 2 user that it can, 3 root."""
+    session, removable, root = (_members(nets[name]) for name in ("sessions", "removable", "root"))
+    return np.where(root, 3, np.where(removable, 2, session))
+
+
+def _flags(nets: Array) -> Array:
+    """The bits of the recording's `misc`."""
+    service, restored = nets["service"], _members(nets["restored"])
+    spoiled = restored & (nets["rules"] == LEADERBOARD)[:, None]
+    return (
+        (service & RUNNING != 0)
+        | (restored[:, OP_SERVER0] == 0) << 1
+        | (service & NAME_KNOWN != 0) << 2
+        | (service & ACTIVE != 0) << 3
+        | (spoiled[:, USER3] == 0) << 4
+        | (spoiled[:, USER4] == 0) << 5
+    )
+
+
+def _agent_memory(nets: Array) -> Array:
+    """The six numbers in which the recording keeps what the red agent remembers."""
+    memory = np.zeros((len(nets), 6), np.int64)
+    line, meander = nets["red"] == B_LINE, nets["red"] == MEANDER
+    for column, name in enumerate(("line_step", "line_done")):
+        memory[line, column] = nets[name][line]
+    for column, name in enumerate(("swept", "scan_tried", "exploited", "escalated", "mapped")):
+        memory[meander, column] = nets[name][meander]
+    last = 100 * nets["last_escalated"].astype(np.int64) + nets["last_exploited"]
+    memory[meander, 5] = last[meander]
+    return memory
+
+
+# --- the command ----------------------------------------------------------------------------------
+
+
+def main(config: VerifyConfig) -> int:
+    """Print episodes, steps, mismatches and the first of them; exit code 1 if there is one."""
+    result = verify(config.folder, config.rules)
+    print(
+        f"rules {result.rules}: {result.episodes} episodes, {result.steps} steps, "
+        f"{result.mismatches} mismatches"
+    )
+    if result.first_mismatch is not None:
+        print(f"first mismatch: {result.first_mismatch}")
+        fields = ", ".join(f"{name} {n}" for name, n in result.by_field.items())
+        print(
+            f"steps that differ: {result.mismatches} in {result.broken_episodes} episodes; {fields}"
+        )
+    if config.json is not None:
+        write_json(config.json, dataclasses.asdict(result))
+    return 1 if result.mismatches else 0
