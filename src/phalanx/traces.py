@@ -47,6 +47,12 @@ class Traces:
     start: Array  # [E + 1] rows of episode e: start[e] up to start[e + 1]
     steps: dict[str, Array]  # by name without "st_", [T, ...]
 
+    def first(self, episodes: int) -> "Traces":
+        """The first few episodes only."""
+        start = self.start[: episodes + 1]
+        steps = {name: values[: start[-1]] for name, values in self.steps.items()}
+        return Traces(self.path, self.rules, self.red[:episodes], start, steps)
+
 
 def read_folder(folder: Path) -> list[Traces]:
     """The traces of a folder (codebook.json and .npz files), or of all such folders in it."""
@@ -97,7 +103,7 @@ def _read_codebook(path: Path) -> dict[str, Any]:
 
 def _read_file(path: Path, rules: str, red_agents: list[str]) -> Traces:
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             names = [name for name in (*EPISODE_ARRAYS, *STEP_SHAPES) if name not in archive]
             if names:
                 raise TraceError(f"{path} has no {', '.join(names)}; is it a recorded trace?")

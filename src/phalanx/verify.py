@@ -88,11 +88,11 @@ def verify(folder: Path, rules: str | None = None) -> VerifyResult:
     announce_compilation()
     result = VerifyResult(", ".join(sorted({traces.rules for traces in all_traces})))
     for traces in all_traces:
-        _replay(traces, result)
+        replay(traces, result)
     return result
 
 
-def _replay(traces: Traces, result: VerifyResult) -> None:
+def replay(traces: Traces, result: VerifyResult) -> None:
     """Play all episodes of a file side by side, turn by turn; each takes its outcomes from its own
     recording.
     """

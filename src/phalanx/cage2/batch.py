@@ -97,7 +97,7 @@ class Batch:
             seeds = np.array([checked_seed(one) for one in seed], np.uint64)  # type: ignore[union-attr]
             if len(seeds) != self.num_envs:
                 raise ConfigError(
-                    f"got {len(seeds)} seeds for {self.num_envs} networks; give one, or one for each"
+                    f"got {len(seeds)} seeds for {self.num_envs} networks; give one or one each"
                 )
             seed_networks(self.nets, seeds, 0, 0)
         self.begin()

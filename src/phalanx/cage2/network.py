@@ -1,7 +1,4 @@
-"""One network as one record: the whole state of a game, its dice included.
-
-A batch is an array of them.
-"""
+"""One network as one record: the state of a game, dice included. A batch is an array of them."""
 
 from typing import Any
 
@@ -46,10 +43,7 @@ NETWORK = np.dtype(
         ("exploited", np.uint16),
         ("escalated", np.uint16),
         ("mapped", np.uint16),  # name and address are known to belong together
-        (
-            "line_done",
-            np.uint16,
-        ),  # B-line's: bit s set: step s of its plan was played at least once
+        ("line_done", np.uint16),  # B-line: steps of its plan that it has played, one bit each
         ("decoys", np.uint8, NUM_HOSTS),  # decoys that stand, one bit each
         ("ports", np.uint8, NUM_HOSTS),  # ports that red remembers, one bit each
         ("subnets", np.uint8),  # subnets that red knows, one bit each
@@ -61,10 +55,7 @@ NETWORK = np.dtype(
         ("succeeded", np.uint8),  # red's last action: FALSE, TRUE or UNKNOWN
         ("found_nothing", np.uint8),  # red's last scan came back empty
         ("service", np.uint8),  # the operational service: bits RUNNING, ACTIVE, NAME_KNOWN
-        (
-            "alert",
-            np.int8,
-        ),  # host on which blue's sensors reported a new process this turn, or NO_HOST
+        ("alert", np.int8),  # where blue's sensors reported a new shell this turn, or NO_HOST
         ("red", np.uint8),  # who attacks in this episode
         ("red_plan", np.uint8),  # who attacks in every episode, or DRAWN
         ("rules", np.uint8),  # FINAL or LEADERBOARD

@@ -39,9 +39,8 @@ from phalanx.cage2.scenario import (
 BEST_CHANCE = int(0.75 * LOADED)  # red takes the exploit that it ranks highest
 DETECTION_CHANCE = int(0.95 * LOADED)  # blue's sensors see a reverse shell start
 
-# Blue's sensors record what red did to a host as (connections, ports, shell seen):
-# how many connections, to how many different ports, and whether one of them was a new shell calling
-# home.
+# Blue's sensors record what red did to a host as (connections, ports, shell seen): how many
+# connections, to how many different ports, and whether one was a new shell calling home.
 QUIET = (0, 0, False)
 
 
@@ -99,8 +98,8 @@ def choose_exploit(options: int, die: int) -> int:
 @rule
 def meets(net: Network, host: int, exploit: int) -> int:
     """What answers an exploit: the genuine service if there is one, else a decoy, else nothing.
-    [Q6]
 
+    [Q6] Nothing answers on ports of another service's type, and on decoys that are gone.
     [Q19] Under the leaderboard's rules, Restore spoils the genuine Haraka of User3 and User4.
     """
     answer = number(MEETS[host, exploit])

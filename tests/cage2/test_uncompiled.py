@@ -1,0 +1,33 @@
+"""The kernels as plain Python: run by test_architecture.py in a process without compilation."""
+
+import numpy as np
+import pytest
+
+from phalanx.cage2 import Batch
+from phalanx.cage2.rule import COMPILED
+from phalanx.cage2.scenario import NUM_ACTIONS
+from phalanx.traces import read_folder
+from phalanx.verify import VerifyResult, replay
+from tests.test_verify import GOLDEN
+
+pytestmark = pytest.mark.skipif(COMPILED, reason="runs where compilation is off")
+
+
+@pytest.mark.parametrize("name", ["final", "leaderboard"])
+def test_recorded_steps_come_out_equal(name: str) -> None:
+    for traces in read_folder(GOLDEN / name):
+        result = VerifyResult(traces.rules)
+        replay(traces.first(20), result)
+        assert result.steps > 300
+        assert result.mismatches == 0
+
+
+@pytest.mark.parametrize("observation", ["bits", "history"])
+def test_a_batch_plays(observation: str) -> None:
+    with np.errstate(over="ignore"):  # numpy warns where the dice wrap around
+        batch = Batch(3, red_agent="b_line=0.5,meander=0.5", observation=observation, horizon=20)
+        for actions in np.random.default_rng(0).integers(NUM_ACTIONS, size=(45, 3)):
+            shown = batch.play(actions)
+    assert batch.nets["episode"].tolist() == [2, 2, 2]
+    assert shown.rewards.max() <= 0
+    assert batch.action_masks().shape == (3, NUM_ACTIONS)

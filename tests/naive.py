@@ -1,0 +1,80 @@
+"""Definitions, written to be read and not to be fast; the fast versions must agree with them."""
+
+from typing import Any
+
+import numpy as np
+
+from phalanx.cage2.scenario import (
+    DECOYS,
+    HOST_VERBS,
+    IMAGE_OF_HOST,
+    NUM_HOSTS,
+    VERBS,
+)
+
+
+def listening_ports(host: int, decoys: set[str]) -> set[int]:
+    """All ports that are open on a host."""
+    return set(IMAGE_OF_HOST[host].ports) | {d.opens for d in DECOYS if d.name in decoys}
+
+
+def can_place(host: int, decoy_name: str, decoys: set[str]) -> bool:
+    """A decoy needs the right system and the port that it asks for."""
+    decoy = next(d for d in DECOYS if d.name == decoy_name)
+    right_system = decoy.os in ("any", IMAGE_OF_HOST[host].os)
+    return right_system and decoy.needs_free not in listening_ports(host, decoys)
+
+
+class History:
+    """What a defender remembers, kept in lists and sets."""
+
+    def __init__(self, horizon: int) -> None:
+        self.horizon = horizon
+        self.bits = [0.0] * 52
+        self.actions: list[int] = []
+        self.scans: dict[int, list[int]] = {h: [] for h in range(NUM_HOSTS)}
+        self.exploits: dict[int, list[int]] = {h: [] for h in range(NUM_HOSTS)}
+        self.decoys: dict[int, set[str]] = {h: set() for h in range(NUM_HOSTS)}
+
+    def observe(self, action: int, bits: Any) -> None:
+        self.bits = [float(bit) for bit in bits]
+        self.actions.append(action)
+        if action >= 2:
+            verb, host = HOST_VERBS[(action - 2) // NUM_HOSTS], (action - 2) % NUM_HOSTS
+            if verb == "Restore":
+                self.decoys[host].clear()
+            elif verb.startswith("Decoy") and can_place(host, verb, self.decoys[host]):
+                self.decoys[host].add(verb)
+        now = len(self.actions)
+        for h in range(NUM_HOSTS):
+            activity = (bits[4 * h], bits[4 * h + 1])
+            if activity == (1, 0):
+                self.scans[h].append(now)
+            elif activity == (1, 1):
+                self.exploits[h].append(now)
+
+    def observation(self) -> Any:
+        now, hosts = len(self.actions), range(NUM_HOSTS)
+
+        def near(turns: list[int]) -> Any:
+            return np.float32(1) / np.float32(1 + now - turns[-1]) if turns else 0
+
+        verb, host = [0] * len(VERBS), [0] * NUM_HOSTS
+        if self.actions and self.actions[-1] >= 2:
+            verb[(self.actions[-1] - 2) // NUM_HOSTS] = 1
+            host[(self.actions[-1] - 2) % NUM_HOSTS] = 1
+        elif self.actions:
+            verb[VERBS.index(("Sleep", "Monitor")[self.actions[-1]])] = 1
+        possible = [(h, d.name) for h in hosts for d in DECOYS if can_place(h, d.name, set())]
+        parts = [
+            self.bits,
+            [float(bool(self.scans[h])) for h in hosts],
+            [near(self.scans[h]) for h in hosts],
+            [near(self.exploits[h]) for h in hosts],
+            [near(sorted(self.scans[h] + self.exploits[h])) for h in hosts],
+            [float(name in self.decoys[h]) for h, name in possible],
+            verb,
+            host,
+            [np.float32(now) / np.float32(self.horizon)],
+        ]
+        return np.array([value for part in parts for value in part], np.float32)

@@ -1,0 +1,103 @@
+"""The command line: readable help, one-line errors, exit code 2, nothing half done."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import phalanx
+from phalanx.cli import COMMANDS, main
+from phalanx.config import field_helps
+
+
+def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["--version"])
+    assert stop.value.code == 0
+    assert capsys.readouterr().out == f"phalanx {phalanx.__version__}\n"
+
+
+def test_without_a_command_the_help_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    assert "examples:" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_flag_is_explained(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main([command, "--help"])
+    assert stop.value.code == 0
+    said = " ".join(capsys.readouterr().out.split())
+    for help_text in field_helps(COMMANDS[command].config).values():
+        assert help_text.split()[0] in said
+    fields = COMMANDS[command].config.__dataclass_fields__  # type: ignore[attr-defined]
+    assert set(field_helps(COMMANDS[command].config)) == set(fields)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("evalute", "did you mean evaluate?"),
+        ("--verbose", "unknown option --verbose"),
+        ("evaluate --polcy sleep", "did you mean --policy?"),
+        ("evaluate --policy slep", "did you mean sleep?"),
+        ("evaluate --red-agent b_lin", "did you mean b_line?"),
+        ("evaluate --red-agent b_line=0.5,meander=0.6", "sum to 1"),
+        ("evaluate --horizon 0", "horizon must be"),
+        ("evaluate --horizon x", "'x' is not a whole number"),
+        ("evaluate --episodes 1", "episodes must be 2 or more"),
+        ("evaluate --episodes many", "invalid int value: 'many'"),
+        ("evaluate --rules 2.1", "choose from 2.1-final, 2.1-leaderboard"),
+        ("evaluate --seed -1", "seed must be"),
+        ("evaluate --num-threads none", "num_threads must be"),
+        ("evaluate --json /no/such/folder/x.json", "there is no folder"),
+        ("evaluate extra", "unknown argument extra"),
+        ("verify", "FOLDER"),
+        ("verify nowhere", "is not a folder"),
+        ("verify nowhere --rules 3", "choose from 2.1-final"),
+        ("bench simm", "choose sim"),
+        ("bench --rounds 0", "1 or more"),
+    ],
+)
+def test_bad_input_gets_one_line_and_exit_code_2(
+    arguments: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments.split()) == 2
+    said = capsys.readouterr()
+    assert message in said.err
+    assert said.err.count("\n") == 1
+    assert said.out == ""
+
+
+def test_a_result_file_that_is_a_folder_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["evaluate", "--json", str(tmp_path)]) == 2
+    assert "is a folder" in capsys.readouterr().err
+
+
+def test_the_command_is_installed() -> None:
+    ran = subprocess.run(
+        [Path(sys.executable).parent / "phalanx", "verify", "nowhere"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 2
+    assert ran.stderr.startswith("phalanx: nowhere is not a folder")
+    assert "Traceback" not in ran.stderr
+
+
+def test_bench_measures_and_writes_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report = tmp_path / "bench.json"
+    flags = "bench sim --num-envs 1 64 --red-agent meander --rounds 1 --seconds 0.02"
+    assert main([*flags.split(), "--json", str(report)]) == 0
+    assert "steps/s" in capsys.readouterr().out
+    result = json.loads(report.read_text())
+    rows = result["rows"]
+    assert {"num_envs", "threads", "red_agent", "steps_per_s"} <= set(rows[0])
+    assert {row["how"] for row in rows} >= {"kernel", "step()", "gymnasium.make"}
+    assert all(row["steps_per_s"] > 0 for row in rows)
+    assert result["start_up"]["first_step_compiled_s"] > 0

@@ -1,0 +1,235 @@
+"""Recorded games of the original come out equal, and what does not is named."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from phalanx.cli import main
+from phalanx.errors import TraceError
+from phalanx.verify import verify
+
+GOLDEN = Path(__file__).parent / "golden"
+COUNTS = {"final": (333, 21_210), "leaderboard": (208, 13_730)}
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_every_recorded_step_comes_out_equal(name: str) -> None:
+    result = verify(GOLDEN / name, rules=f"2.1-{name}")
+    assert (result.episodes, result.steps) == COUNTS[name]
+    assert result.mismatches == 0
+    assert result.first_mismatch is None
+
+
+def test_the_recordings_tell_the_two_rule_sets_apart(tmp_path: Path) -> None:
+    """Played by the other rules, the leaderboard's recordings must differ, or they test nothing."""
+    shutil.copytree(GOLDEN / "leaderboard", tmp_path / "traces")
+    codebook = json.loads((tmp_path / "traces" / "codebook.json").read_text())
+    codebook["rules"] = "2.1-final"
+    (tmp_path / "traces" / "codebook.json").write_text(json.dumps(codebook))
+    result = verify(tmp_path / "traces")
+    assert result.broken_episodes >= 56
+    assert result.by_field["remembered ports"] > 0
+
+
+def test_a_folder_of_folders_is_verified_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", str(GOLDEN)]) == 0
+    assert "541 episodes, 34940 steps, 0 mismatches" in capsys.readouterr().out
+
+
+# --- differences ----------------------------------------------------------------------------------
+
+
+def copy_with(tmp_path: Path, **changes: Any) -> Path:
+    """The Meander recordings, with some arrays changed: name=function of the array."""
+    folder = tmp_path / "changed"
+    folder.mkdir()
+    shutil.copy(GOLDEN / "final" / "codebook.json", folder)
+    with np.load(GOLDEN / "final" / "RedMeanderAgent.npz") as archive:
+        arrays = dict(archive)
+    for name, change in changes.items():
+        arrays[name] = change(arrays[name])
+    np.savez_compressed(folder / "RedMeanderAgent.npz", **arrays)
+    return folder
+
+
+def flip(row: int, *column: int) -> Any:
+    """Another value in one place."""
+
+    def change(values: Any) -> Any:
+        values = values.copy()
+        values[(row, *column)] = values[(row, *column)] ^ 1
+        return values
+
+    return change
+
+
+FIELDS = {
+    "st_blue_ok": ("blue success", ()),
+    "st_reward10": ("reward in tenths", ()),
+    "st_obs": ("observation", (40,)),
+    "st_known": ("known", (3,)),
+    "st_scanned": ("scanned", (3,)),
+    "st_access": ("access", (3,)),
+    "st_sess": ("session class", (3,)),
+    "st_decoys": ("decoys", (3,)),
+    "st_files": ("files", (3,)),
+    "st_red_ports": ("remembered ports", (3,)),
+    "st_hname_known": ("hostname known", (3,)),
+    "st_subnets_known": ("subnets known", ()),
+    "st_misc": ("flags", ()),
+    "st_mem": ("agent memory", (2,)),
+    "st_red_ok": ("red success", ()),
+}
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_a_difference_in_any_field_is_found_and_named(name: str, tmp_path: Path) -> None:
+    field, column = FIELDS[name]
+    row = 205  # episode 3, step 56 of this file
+    result = verify(copy_with(tmp_path, **{name: flip(row, *column)}))
+    with np.load(GOLDEN / "final" / "RedMeanderAgent.npz") as archive:
+        start = archive["ep_start"]
+    episode = int(np.searchsorted(start, row, side="right")) - 1
+    assert result.mismatches == 1
+    first = result.first_mismatch
+    assert first is not None
+    assert first.field.startswith(field)
+    assert (first.episode, first.step) == (episode, row - start[episode] + 1)
+    assert first.expected != first.got
+
+
+def test_a_wrong_red_action_or_target_is_found(tmp_path: Path) -> None:
+    def other_target(targets: Any) -> Any:
+        targets = targets.copy()
+        targets[0] = 0  # the first sweep goes to User, not to Enterprise
+        return targets
+
+    result = verify(copy_with(tmp_path, st_red_tgt=other_target))
+    assert str(result.first_mismatch).endswith("red target should be Enterprise, got User")
+
+
+def test_an_impossible_outcome_is_not_obeyed(tmp_path: Path) -> None:
+    """A recorded target that the rules do not allow must show, not be played."""
+
+    def defender(targets: Any) -> Any:
+        targets = targets.copy()
+        targets[1] = 0  # the first scan, when red knows user hosts only
+        return targets
+
+    result = verify(copy_with(tmp_path, st_red_tgt=defender))
+    assert result.first_mismatch is not None
+    assert result.first_mismatch.field == "red target"
+    assert result.first_mismatch.expected == "Defender"
+
+
+def test_the_command_reports_differences(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = copy_with(tmp_path, st_obs=flip(300, 4 * 11))
+    report = tmp_path / "report.json"
+    assert main(["verify", str(folder), "--json", str(report)]) == 1
+    said = capsys.readouterr().out
+    assert "157 episodes, 10520 steps, 1 mismatches" in said
+    assert "observation (activity) of User3 should be" in said
+    result = json.loads(report.read_text())
+    assert result["episodes"] == 157
+    assert result["mismatches"] == 1
+    assert result["first_mismatch"]["host"] == "User3"
+
+
+# --- files that cannot be read --------------------------------------------------------------------
+
+
+def test_no_folder_no_codebook_no_traces(tmp_path: Path) -> None:
+    with pytest.raises(TraceError, match="is not a folder"):
+        verify(tmp_path / "nowhere")
+    with pytest.raises(TraceError, match=r"codebook\.json"):
+        verify(tmp_path)
+    shutil.copy(GOLDEN / "final" / "codebook.json", tmp_path)
+    with pytest.raises(TraceError, match=r"no \.npz files"):
+        verify(tmp_path)
+
+
+@pytest.mark.parametrize("keep", [0, 10, 1000, 60_000])
+def test_truncated_files_are_refused(tmp_path: Path, keep: int) -> None:
+    shutil.copy(GOLDEN / "final" / "codebook.json", tmp_path)
+    whole = (GOLDEN / "final" / "B_lineAgent.npz").read_bytes()
+    (tmp_path / "B_lineAgent.npz").write_bytes(whole[:keep])
+    with pytest.raises(TraceError, match="truncated"):
+        verify(tmp_path)
+
+
+def test_damaged_bytes_are_refused(tmp_path: Path) -> None:
+    shutil.copy(GOLDEN / "final" / "codebook.json", tmp_path)
+    data = bytearray((GOLDEN / "final" / "B_lineAgent.npz").read_bytes())
+    data[20_000:20_400] = bytes(400)
+    (tmp_path / "B_lineAgent.npz").write_bytes(data)
+    with pytest.raises(TraceError, match=r"B_lineAgent\.npz"):
+        verify(tmp_path)
+
+
+def test_pickles_are_not_loaded(tmp_path: Path) -> None:
+    folder = copy_with(tmp_path, st_red=lambda red: red.astype(object))
+    with pytest.raises(TraceError, match="cannot read"):
+        verify(folder)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"ep_start": lambda start: start[:-1]}, "ep_start"),
+        ({"ep_horizon": lambda horizon: horizon + 1}, "ep_horizon"),
+        ({"st_obs": lambda obs: obs[:, :51]}, "st_obs has shape"),
+        ({"st_mem": lambda memory: memory[:-5]}, "st_mem has shape"),
+        ({"st_blue": lambda blue: np.full_like(blue, 145)}, "blue action 145"),
+        ({"ep_red": lambda red: np.full_like(red, 7)}, "red agent"),
+    ],
+)
+def test_files_that_contradict_themselves_are_refused(
+    tmp_path: Path, changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(TraceError, match=message):
+        verify(copy_with(tmp_path, **changes))
+
+
+def test_a_missing_array_is_named(tmp_path: Path) -> None:
+    shutil.copy(GOLDEN / "final" / "codebook.json", tmp_path)
+    np.savez(tmp_path / "x.npz", ep_red=np.zeros(1), ep_start=np.zeros(2))
+    with pytest.raises(TraceError, match="has no ep_horizon, st_blue"):
+        verify(tmp_path)
+
+
+def test_traces_of_another_rule_set_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", str(GOLDEN / "leaderboard"), "--rules", "2.1-final"]) == 2
+    assert "was recorded under rules 2.1-leaderboard, not 2.1-final" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"rules": "3.0"}, "phalanx plays 2.1-final, 2.1-leaderboard"),
+        ({"hosts": ["Alpha"]}, "numbers hosts as"),
+        ({"red_agents": None}, "red_agents"),
+        ({"red_agents": ["GreenAgent"]}, "GreenAgent"),
+    ],
+)
+def test_codebooks_of_another_game_are_refused(
+    tmp_path: Path, change: dict[str, Any], message: str
+) -> None:
+    folder = copy_with(tmp_path)
+    codebook = json.loads((folder / "codebook.json").read_text())
+    (folder / "codebook.json").write_text(json.dumps(codebook | change))
+    with pytest.raises(TraceError, match=message):
+        verify(folder)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1, 2]", '"word"'])
+def test_codebooks_that_are_none_are_refused(tmp_path: Path, text: str) -> None:
+    folder = copy_with(tmp_path)
+    (folder / "codebook.json").write_text(text)
+    with pytest.raises(TraceError, match="codebook"):
+        verify(folder)
