@@ -3,7 +3,7 @@
     PYTHONPATH=path/to/CybORG_plus_plus python benchmarks/mini_cage.py
 
 mini_CAGE (alan-turing-institute/CybORG_plus_plus) plays an abstraction of the same game, with 53
-actions and 78 observations. The cases are measured in turn, several rounds, and the medians compared.
+actions and 78 observations. The cases are measured in turn, in rounds, and the medians compared.
 """
 
 import statistics

@@ -109,7 +109,16 @@ def test_a_wrong_red_action_or_target_is_found(tmp_path: Path) -> None:
         return targets
 
     result = verify(copy_with(tmp_path, st_red_tgt=other_target))
-    assert str(result.first_mismatch).endswith("red target should be Enterprise, got User")
+    said = str(result.first_mismatch)
+    assert said.endswith(
+        "red move should be DiscoverRemoteSystems Enterprise, got DiscoverRemoteSystems User"
+    )
+
+
+def test_a_wrong_beginning_is_found(tmp_path: Path) -> None:
+    result = verify(copy_with(tmp_path, init_known=flip(4, 3)))
+    assert result.mismatches == 1
+    assert "episode 4, step 0 (blue: reset): known of Enterprise2" in str(result.first_mismatch)
 
 
 def test_an_impossible_outcome_is_not_obeyed(tmp_path: Path) -> None:
@@ -122,8 +131,8 @@ def test_an_impossible_outcome_is_not_obeyed(tmp_path: Path) -> None:
 
     result = verify(copy_with(tmp_path, st_red_tgt=defender))
     assert result.first_mismatch is not None
-    assert result.first_mismatch.field == "red target"
-    assert result.first_mismatch.expected == "Defender"
+    assert result.first_mismatch.field == "red move"
+    assert result.first_mismatch.expected == "DiscoverNetworkServices Defender"
 
 
 def test_the_command_reports_differences(

@@ -26,6 +26,10 @@ from phalanx.errors import TraceError
 Array = npt.NDArray[Any]
 
 EPISODE_ARRAYS = ("ep_red", "ep_horizon", "ep_start")
+STATE_NAMES = (
+    "known", "scanned", "access", "sess", "decoys", "files", "red_ports", "hname_known",
+    "subnets_known", "misc",
+)  # fmt: skip
 STEP_SHAPES: dict[str, tuple[int, ...]] = {
     "st_blue": (), "st_blue_ok": (), "st_red": (), "st_red_tgt": (), "st_red_ok": (),
     "st_red_nobs": (),
@@ -46,12 +50,16 @@ class Traces:
     red: Array  # [E] our number of the red agent
     start: Array  # [E + 1] rows of episode e: start[e] up to start[e + 1]
     steps: dict[str, Array]  # by name without "st_", [T, ...]
+    initial: dict[
+        str, Array
+    ]  # the state at the beginning by the same names, [E, ...]; may be empty
 
     def first(self, episodes: int) -> "Traces":
         """The first few episodes only."""
         start = self.start[: episodes + 1]
         steps = {name: values[: start[-1]] for name, values in self.steps.items()}
-        return Traces(self.path, self.rules, self.red[:episodes], start, steps)
+        initial = {name: values[:episodes] for name, values in self.initial.items()}
+        return Traces(self.path, self.rules, self.red[:episodes], start, steps, initial)
 
 
 def read_folder(folder: Path) -> list[Traces]:
@@ -108,6 +116,8 @@ def _read_file(path: Path, rules: str, red_agents: list[str]) -> Traces:
             if names:
                 raise TraceError(f"{path} has no {', '.join(names)}; is it a recorded trace?")
             arrays = {name: archive[name] for name in (*EPISODE_ARRAYS, *STEP_SHAPES)}
+            begun = all(f"init_{name}" in archive for name in STATE_NAMES)
+            initial = {name: archive[f"init_{name}"] for name in STATE_NAMES if begun}
     except TraceError:
         raise
     except (
@@ -139,6 +149,10 @@ def _read_file(path: Path, rules: str, red_agents: list[str]) -> Traces:
             raise TraceError(
                 f"{path}: {name} has shape {arrays[name].shape}, expected {(rows, *shape)}"
             )
+    for name, values in initial.items():
+        shape = (len(red), *STEP_SHAPES[f"st_{name}"])
+        if values.shape != shape:
+            raise TraceError(f"{path}: init_{name} has shape {values.shape}, expected {shape}")
     if rows and arrays["st_blue"].max() >= NUM_ACTIONS:
         raise TraceError(
             f"{path}: blue action {arrays['st_blue'].max()} is not one of 0..{NUM_ACTIONS - 1}"
@@ -150,4 +164,4 @@ def _read_file(path: Path, rules: str, red_agents: list[str]) -> Traces:
         )
     numbers = np.array([CHALLENGE_NAMES.index(name) for name in red_agents])
     steps = {name.removeprefix("st_"): arrays[name] for name in STEP_SHAPES}
-    return Traces(path, rules, numbers[red], start, steps)
+    return Traces(path, rules, numbers[red], start, steps, initial)

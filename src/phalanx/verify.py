@@ -1,8 +1,9 @@
 """Replay recorded games of the original through the simulator, and name the first difference."""
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -93,37 +94,60 @@ def verify(folder: Path, rules: str | None = None) -> VerifyResult:
 
 
 def replay(traces: Traces, result: VerifyResult) -> None:
-    """Play all episodes of a file side by side, turn by turn; each takes its outcomes from its own
-    recording.
-    """
+    """Play all episodes of a file side by side; each takes its outcomes from its own recording."""
     lengths = np.diff(traces.start)
-    nets = _begin(traces)
-    log = records(len(nets), LOG)
-    broken = np.zeros(len(nets), np.bool_)
-    firsts: list[tuple[int, int, Mismatch]] = []
+    nets, log = _begin(traces), records(len(traces.red), LOG)
+    found = _Differences(traces, result)
+    if traces.initial:
+        found.compare(0, np.ones(len(nets), np.bool_), None, _compare_state(traces.initial, nets))
     for turn in range(int(lengths.max(initial=0))):
         playing = lengths > turn
-        rows = np.minimum(traces.start[:-1] + turn, max(traces.start[-1] - 1, 0))
+        rows = np.where(playing, traces.start[:-1] + turn, 0)
         recorded = {name: values[rows] for name, values in traces.steps.items()}
         replay_turn(nets, playing, recorded["blue"], _loaded_dice(recorded), log)
-        differs = np.zeros(len(nets), np.bool_)
-        for name, expected, got in _compare(recorded, nets, log):
-            unequal = (expected != got) & playing.reshape(-1, *[1] * (expected.ndim - 1))
-            if not unequal.any():
-                continue
-            result.by_field[name] = result.by_field.get(name, 0) + int(unequal.sum())
-            here = unequal.reshape(len(nets), -1).any(axis=1)
-            for e in np.flatnonzero(here & ~broken & ~differs).tolist():
-                said = _describe(traces, e, turn, name, recorded, log, (expected, got))
-                firsts.append((e, turn, said))
-            differs |= here
-        result.mismatches += int(differs.sum())
-        broken |= differs
+        compared = chain(_compare_moves(recorded, nets, log), _compare_state(recorded, nets))
+        found.compare(turn + 1, playing, recorded["blue"], compared)
     result.episodes += len(nets)
     result.steps += int(lengths.sum())
-    result.broken_episodes += int(broken.sum())
-    if firsts and result.first_mismatch is None:
-        result.first_mismatch = min(firsts, key=lambda first: first[:2])[2]
+    result.broken_episodes += int(found.broken.sum())
+    if result.first_mismatch is None:
+        result.first_mismatch = found.first()
+
+
+class _Differences:
+    """What differed in the episodes of one file, and where each of them first did."""
+
+    def __init__(self, traces: Traces, result: VerifyResult) -> None:
+        self.traces, self.result = traces, result
+        self.broken = np.zeros(len(traces.red), np.bool_)
+        self._firsts: list[Mismatch] = []
+
+    def compare(
+        self,
+        step: int,
+        playing: Array,
+        actions: Array | None,
+        fields: Iterable[tuple[str, Array, Array]],
+    ) -> None:
+        """Take in one step of all episodes; step 0 is the beginning."""
+        differs = np.zeros_like(self.broken)
+        for name, expected, got in fields:
+            unequal = (expected != got).reshape(len(playing), -1) & playing[:, None]
+            if not unequal.any():
+                continue
+            self.result.by_field[name] = self.result.by_field.get(name, 0) + int(unequal.sum())
+            here = unequal.any(axis=1)
+            for episode in np.flatnonzero(here & ~self.broken & ~differs).tolist():
+                blue = "reset" if actions is None else action_name(int(actions[episode]))
+                words = in_words(name, expected[episode], got[episode])
+                place = (self.traces.path.name, episode, step, blue)
+                self._firsts.append(Mismatch(*place, *words))
+            differs |= here
+        self.result.mismatches += int(differs.sum())
+        self.broken |= differs
+
+    def first(self) -> Mismatch | None:
+        return min(self._firsts, key=lambda one: (one.episode, one.step), default=None)
 
 
 def _begin(traces: Traces) -> Array:
@@ -155,68 +179,49 @@ def _loaded_dice(recorded: dict[str, Array]) -> npt.NDArray[np.int64]:
 _OK = ("FALSE", "TRUE", "UNKNOWN")
 _ACTIVITY = ("None", "Scan", "?", "Exploit")
 _COMPROMISED = ("No", "Unknown", "User", "Privileged")
-_ACCESS = ("None", "User", "Privileged")
-_CLASS = ("none", "user, not removable", "user, removable", "root")
+_WORDS: dict[str, tuple[str, ...]] = {
+    "blue success": _OK,
+    "red success": _OK,
+    "exploit": EXPLOITS,
+    "access": ("None", "User", "Privileged"),
+    "session class": ("none", "user, not removable", "user, removable", "root"),
+}
 
 
-def _describe(
-    traces: Traces,
-    episode: int,
-    turn: int,
-    name: str,
-    recorded: dict[str, Array],
-    log: Array,
-    values: tuple[Array, Array],
-) -> Mismatch:
-    """The first differing value of one field in one episode's turn, as a person would say it."""
-    expected, got = (value[episode] for value in values)
+def in_words(name: str, expected: Array, got: Array) -> tuple[str, str | None, object, object]:
+    """The first difference within a field: its name, the host, and both values as people say."""
+    if name == "red move":
+        return name, None, _move(expected), _move(got)
     at = int(np.flatnonzero(np.atleast_1d(expected != got))[0])
-    host = None
     if name == "observation":
-        host, kind = HOSTS[at // 4], "activity" if at % 4 < 2 else "compromised"
-        names, shift = (
-            (_ACTIVITY, at // 4 * 4) if kind == "activity" else (_COMPROMISED, at // 4 * 4 + 2)
-        )
-        name = f"observation ({kind})"
-        expected, got = (
-            names[int(bits[shift]) + 2 * int(bits[shift + 1])] for bits in (expected, got)
-        )
-    else:
-        if np.ndim(expected):
-            host = HOSTS[at] if len(expected) == NUM_HOSTS else None
-            name = name if host else f"{name} [{at}]"
-            expected, got = expected[at], got[at]
-        kinds = (int(recorded["red"][episode]), int(log["red"][episode]))
-        expected, got = (
-            _word(name, int(value), kind)
-            for value, kind in zip((expected, got), kinds, strict=True)
-        )
-    action = action_name(int(recorded["blue"][episode]))
-    return Mismatch(traces.path.name, int(episode), turn + 1, action, name, host, expected, got)
+        host, activity = at // 4, at % 4 < 2
+        names, first = (_ACTIVITY, 4 * host) if activity else (_COMPROMISED, 4 * host + 2)
+        kind = "activity" if activity else "compromised"
+        wanted, shown = (names[int(b[first]) + 2 * int(b[first + 1])] for b in (expected, got))
+        return f"observation ({kind})", HOSTS[host], wanted, shown
+    if np.ndim(expected) == 0:
+        return name, None, _word(name, int(expected)), _word(name, int(got))
+    values = _word(name, int(expected[at])), _word(name, int(got[at]))
+    if len(expected) == NUM_HOSTS:
+        return name, HOSTS[at], *values
+    return f"{name} [{at}]", None, *values
 
 
-def _word(name: str, value: int, red_action: int) -> str | int:
+def _move(move: Array) -> str:
+    action, target = (int(part) for part in move)
+    names = SUBNETS if action == SWEEP else HOSTS
+    where = f" {names[target]}" if 0 <= target < len(names) else ""
+    return (RED_ACTIONS[action] if action < len(RED_ACTIONS) else "InvalidAction") + where
+
+
+def _word(name: str, value: int) -> str | int:
     """A recorded number as the word that it stands for."""
-    words: tuple[str, ...] = ()
-    if name in ("blue success", "red success"):
-        words = _OK
-    elif name == "red action":
-        words = RED_ACTIONS
-    elif name == "red target":
-        words = SUBNETS if red_action == SWEEP else HOSTS
-    elif name == "exploit":
-        words = EXPLOITS
-    elif name == "access":
-        words = _ACCESS
-    elif name == "session class":
-        words = _CLASS
-    elif name == "decoys":
+    if name == "decoys":
         return " + ".join(d.name for k, d in enumerate(DECOYS) if value >> k & 1) or "none"
-    elif name == "remembered ports":
-        return (
-            ", ".join(str(port) for k, port in enumerate(EXPLOIT_PORTS) if value >> k & 1) or "none"
-        )
-    if not words:
+    if name == "remembered ports":
+        return ", ".join(str(p) for k, p in enumerate(EXPLOIT_PORTS) if value >> k & 1) or "none"
+    words = _WORDS.get(name)
+    if words is None:
         return value
     return words[value] if 0 <= value < len(words) else "none"
 
@@ -224,27 +229,32 @@ def _word(name: str, value: int, red_action: int) -> str | int:
 # --- what is compared -----------------------------------------------------------------------------
 
 
-def _compare(
+def _compare_moves(
     recorded: dict[str, Array], nets: Array, log: Array
 ) -> Iterator[tuple[str, Array, Array]]:
-    """Pairs of recorded and replayed values, in the order in which a difference is understood."""
+    """What was done in a turn, as recorded and as replayed."""
     verbs = VERB_OF_ACTION[recorded["blue"]]
     decoy = (verbs >= FIRST_DECOY) & (verbs < RESTORE)
+    placed = np.where(decoy, log["decoy"] != NO_HOST, TRUE)
     scan = log["red"] == SCAN
     shell = (log["red"] == EXPLOIT) & (nets["succeeded"] == TRUE) & (log["exploit"] != SSH)
+    yield "blue success", recorded["blue_ok"], np.where(verbs == SLEEP, UNKNOWN, placed)
     yield (
-        "blue success",
-        recorded["blue_ok"],
-        np.where(verbs == SLEEP, UNKNOWN, np.where(decoy, log["decoy"] >= 0, TRUE)),
+        "red move",
+        _pairs(recorded["red"], recorded["red_tgt"]),
+        _pairs(log["red"], log["target"]),
     )
-    yield "red action", recorded["red"], log["red"]
-    yield "red target", recorded["red_tgt"], log["target"]
     yield "exploit", recorded["exploit"], log["exploit"]
     yield "red success", recorded["red_ok"], nets["succeeded"]
     yield "detection", recorded["detect"], np.where(shell, nets["alert"] != NO_HOST, -1)
     yield "scan found ports", scan & (recorded["red_nobs"] > 0), scan & (nets["found_nothing"] == 0)
     yield "reward in tenths", recorded["reward10"], -log["cost"]
     yield "observation", recorded["obs"], nets["seen"][:, None] >> np.arange(NUM_BITS) & 1
+    yield "agent memory", recorded["mem"], _agent_memory(nets)
+
+
+def _compare_state(recorded: dict[str, Array], nets: Array) -> Iterator[tuple[str, Array, Array]]:
+    """What is true after it."""
     yield "known", recorded["known"], _members(nets["known"])
     yield "scanned", recorded["scanned"], _members(nets["scanned"])
     yield "access", recorded["access"], _members(nets["sessions"]) + _members(nets["root"])
@@ -255,7 +265,10 @@ def _compare(
     yield "hostname known", recorded["hname_known"], _members(nets["named"])
     yield "subnets known", recorded["subnets_known"], nets["subnets"]
     yield "flags", recorded["misc"], _flags(nets)
-    yield "agent memory", recorded["mem"], _agent_memory(nets)
+
+
+def _pairs(first: Array, second: Array) -> Array:
+    return np.stack([first.astype(np.int64), second.astype(np.int64)], axis=1)
 
 
 def _members(sets: Array) -> Array:

@@ -211,6 +211,10 @@ def test_bad_actions_are_refused_and_nothing_is_played(actions: Any, message: st
         ({"dtype": "float64"}, "unknown dtype"),
         ({"dtype": "uint8", "observation": "history"}, "float32"),
         ({"seed": -1}, "seed must be"),
+        ({"seed": 1.5}, "seed must be"),
+        ({"horizon": 2.5}, "whole number"),
+        ({"horizon": "long"}, "whole number"),
+        ({"dtype": "flot32"}, "did you mean float32"),
         ({"num_threads": 0}, "num_threads must be"),
         ({"num_threads": "many"}, "num_threads must be"),
     ],
@@ -221,8 +225,9 @@ def test_settings_that_cannot_work_are_refused(config: dict[str, Any], message: 
 
 
 def test_a_batch_has_at_least_one_network() -> None:
-    with pytest.raises(ConfigError, match="num_envs must be 1 or more, got 0"):
-        Batch(0)
+    for wrong in (0, -3, 2.5, "4", True):
+        with pytest.raises(ConfigError, match="num_envs must be a whole number, 1 or more"):
+            Batch(wrong)  # type: ignore[arg-type]
 
 
 def test_a_saved_state_of_another_size_is_refused() -> None:

@@ -248,6 +248,11 @@ def test_bad_resets_are_refused(reset: dict[str, Any], message: str) -> None:
         Cage2VectorEnv(2).reset(**reset)
 
 
+def test_an_unknown_autoreset_mode_is_refused() -> None:
+    with pytest.raises(ConfigError, match="SameStep"):
+        Cage2VectorEnv(2, autoreset_mode="samestep")
+
+
 def test_actions_may_be_a_list() -> None:
     envs = Cage2VectorEnv(2)
     envs.reset()

@@ -15,6 +15,7 @@ from phalanx.cage2.scenario import NUM_ACTIONS, NUM_HOSTS
 from phalanx.cage2.settings import (
     RedAgent,
     checked_horizon,
+    checked_num_envs,
     checked_seed,
     checked_threads,
     red_agent_plan,
@@ -50,11 +51,11 @@ class Batch:
         num_threads: int | str = "auto",
         same_step: bool = True,
     ) -> None:
-        if num_envs < 1:
-            raise ConfigError(f"num_envs must be 1 or more, got {num_envs}")
+        num_envs = checked_num_envs(num_envs)
         if observation not in OBSERVATIONS:
             raise ConfigError(choices("observation", observation, OBSERVATIONS))
-        if (name := np.dtype(dtype).name) not in DTYPES:
+        name = getattr(dtype, "__name__", str(dtype))  # "uint8" and np.uint8 alike
+        if name not in DTYPES:
             raise ConfigError(choices("dtype", name, DTYPES))
         self.history = observation == "history"
         if self.history and name != "float32":

@@ -16,7 +16,7 @@ from phalanx.cage2.kernel import Shown
 from phalanx.cage2.picture import picture
 from phalanx.cage2.scenario import NUM_ACTIONS
 from phalanx.cage2.settings import RedAgent
-from phalanx.errors import ActionError, ConfigError
+from phalanx.errors import ActionError, ConfigError, choices
 
 Array = npt.NDArray[Any]
 
@@ -57,6 +57,9 @@ class Cage2VectorEnv(VectorEnv[Array, Array, Array]):
         first_index: int = 0,
         render_mode: str | None = None,
     ) -> None:
+        modes = [mode.value for mode in AutoresetMode]
+        if autoreset_mode not in (*AutoresetMode, *modes):
+            raise ConfigError(choices("autoreset_mode", autoreset_mode, modes))
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
         self.num_envs, self.render_mode, self.copy = num_envs, render_mode, copy

@@ -90,15 +90,27 @@ def rule_set_number(name: str) -> int:
 
 
 def checked_horizon(horizon: int) -> int:
-    if not 1 <= horizon <= MAX_HORIZON or int(horizon) != horizon:
-        raise ConfigError(f"horizon must be a whole number from 1 to {MAX_HORIZON}, got {horizon}")
+    if not _is_whole(horizon) or not 1 <= horizon <= MAX_HORIZON:
+        raise ConfigError(
+            f"horizon must be a whole number from 1 to {MAX_HORIZON}, got {horizon!r}"
+        )
     return int(horizon)
 
 
 def checked_seed(seed: int) -> np.uint64:
-    if not 0 <= seed < 2**64:
-        raise ConfigError(f"seed must be from 0 to 2**64 - 1, got {seed}")
+    if not _is_whole(seed) or not 0 <= seed < 2**64:
+        raise ConfigError(f"seed must be a whole number from 0 to 2**64 - 1, got {seed!r}")
     return np.uint64(seed)
+
+
+def checked_num_envs(num_envs: int) -> int:
+    if not _is_whole(num_envs) or num_envs < 1:
+        raise ConfigError(f"num_envs must be a whole number, 1 or more, got {num_envs!r}")
+    return int(num_envs)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def checked_threads(num_threads: int | str, num_envs: int) -> int:
