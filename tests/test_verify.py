@@ -135,6 +135,16 @@ def test_an_impossible_outcome_is_not_obeyed(tmp_path: Path) -> None:
     assert result.first_mismatch.expected == "DiscoverNetworkServices Defender"
 
 
+def test_a_reused_process_id_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def flag(misc: Any) -> Any:
+        misc = misc.copy()
+        misc[[300, 301, 5000]] |= 0x80
+        return misc
+
+    assert main(["verify", str(copy_with(tmp_path, st_misc=flag))]) == 0
+    assert "2 episodes hold a process id" in capsys.readouterr().out
+
+
 def test_the_command_reports_differences(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

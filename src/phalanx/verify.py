@@ -73,6 +73,8 @@ class VerifyResult:
     broken_episodes: int = 0
     first_mismatch: Mismatch | None = None
     by_field: dict[str, int] = field(default_factory=dict)
+    reused_pids: int = 0
+    """episodes in which the original gave a new shell a suspicious process id again (Q17)"""
 
 
 def verify(folder: Path, rules: str | None = None) -> VerifyResult:
@@ -110,8 +112,13 @@ def replay(traces: Traces, result: VerifyResult) -> None:
     result.episodes += len(nets)
     result.steps += int(lengths.sum())
     result.broken_episodes += int(found.broken.sum())
+    flagged = np.flatnonzero(traces.steps["misc"] & PID_REUSED)
+    result.reused_pids += len(np.unique(np.searchsorted(traces.start, flagged, side="right")))
     if result.first_mismatch is None:
         result.first_mismatch = found.first()
+
+
+PID_REUSED = 1 << 7  # in the recording's `misc`
 
 
 class _Differences:
@@ -264,7 +271,7 @@ def _compare_state(recorded: dict[str, Array], nets: Array) -> Iterator[tuple[st
     yield "remembered ports", recorded["red_ports"], nets["ports"]
     yield "hostname known", recorded["hname_known"], _members(nets["named"])
     yield "subnets known", recorded["subnets_known"], nets["subnets"]
-    yield "flags", recorded["misc"], _flags(nets)
+    yield "flags", recorded["misc"] & ~np.uint8(PID_REUSED), _flags(nets)
 
 
 def _pairs(first: Array, second: Array) -> Array:
@@ -324,6 +331,11 @@ def main(config: VerifyConfig) -> int:
         fields = ", ".join(f"{name} {n}" for name, n in result.by_field.items())
         print(
             f"steps that differ: {result.mismatches} in {result.broken_episodes} episodes; {fields}"
+        )
+    if result.reused_pids:
+        print(
+            f"{result.reused_pids} episodes hold a process id that the original used again (Q17): "
+            "phalanx does not model it, and may differ there in whether Remove stops that shell"
         )
     if config.json is not None:
         write_json(config.json, dataclasses.asdict(result))
