@@ -65,7 +65,7 @@ def play_kernel(case: Case) -> Callable[[int], None]:
 
     def play(turn: int) -> None:
         arguments = (batch.nets, batch.memories, False, actions[turn % ACTION_SETS], *fixed)
-        batch.crew.run(play_turns, arguments, case.num_envs)
+        batch.crew.run(play_turns, arguments)
 
     return play
 
@@ -252,7 +252,7 @@ def side_by_side(rows: list[dict[str, Any]]) -> dict[str, float]:
             more = speed(how, red, threads=threads, dtype="float32") if threads > 1 else {}
             for n in more:
                 ratios[f"{red}: {how}, {n:,} networks, {threads} threads / 1"] = more[n] / one[n]
-        one = speed(KERNEL, red, threads=1, dtype="uint8")
+        one = speed(KERNEL, red, threads=1, dtype="float32")
         large = [n for n in one if n >= 1000]
         if len(large) > 1:
             few, many = min(large), max(large)

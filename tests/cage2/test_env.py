@@ -1,7 +1,6 @@
 """The game as Gymnasium knows games."""
 
 import threading
-import time
 from typing import Any
 
 import gymnasium
@@ -271,13 +270,13 @@ def test_observation_spaces_hold_what_is_shown() -> None:
 
 
 def test_threads_end_with_the_env() -> None:
-    before = threading.active_count()
+    before = set(threading.enumerate())
     envs = Cage2VectorEnv(64, num_threads=3)
-    assert threading.active_count() == before + 2
+    hands = set(threading.enumerate()) - before
+    assert len(hands) == 2
     envs.reset()
     envs.step(np.zeros(64, int))
     envs.close()
-    deadline = time.monotonic() + 5
-    while threading.active_count() > before and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert threading.active_count() == before
+    for hand in hands:
+        hand.join(timeout=5)
+        assert not hand.is_alive()

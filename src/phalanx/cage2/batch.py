@@ -119,7 +119,6 @@ class Batch:
         self.crew.run(
             play_turns,
             (self.nets, self.memories, self.history, actions, self._odds, self.same_step, shown),
-            self.num_envs,
         )
         return shown
 

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from phalanx.cage2 import blue, red
 from phalanx.cage2.attackers import ESCALATE, EXPLOIT, IMPACT, SCAN, SWEEP, next_move
 from phalanx.cage2.bits import number
-from phalanx.cage2.crew import await_others, call_others
+from phalanx.cage2.crew import CHUNK, count_threads, join, leave, shard_start, take_chunk
 from phalanx.cage2.network import (
     UNKNOWN,
     Network,
@@ -166,8 +166,8 @@ def begin_anew(net: Network, memory: Any, history: bool, odds: Any) -> None:
         forget(memory)
 
 
-@kernel
-def play_turns(
+@rule
+def play_shard(
     nets: Networks,
     memories: Any,
     history: bool,
@@ -175,13 +175,10 @@ def play_turns(
     odds: Any,
     same_step: bool,
     shown: Shown,
-    board: Any,
-    task: int,
     start: int,
     stop: int,
 ) -> None:
     """One turn in networks start..stop; episodes that are over begin anew, now or in the next."""
-    call_others(board, task)
     for i in range(start, stop):
         net, memory = nets[i], memories[i if history else 0]
         shown.infected_before[i] = net.sessions
@@ -208,7 +205,34 @@ def play_turns(
                     begin_anew(net, memory, history, odds)
         write_obs(net, memory, history, shown.obs[i])
         write_truth(net, shown, i)
-    await_others(board, task)
+
+
+@kernel
+def play_turns(
+    nets: Networks,
+    memories: Any,
+    history: bool,
+    actions: Any,
+    odds: Any,
+    same_step: bool,
+    shown: Shown,
+    board: Any,
+    task: int,
+    thread: int,
+) -> bool:
+    """One turn everywhere, played by several threads: each its own shard, then what is left."""
+    if not join(board, task, thread):
+        return True
+    size, threads = len(nets), count_threads(board)
+    for others in range(threads):
+        shard = (thread + others) % threads
+        low, high = shard_start(size, shard, threads), shard_start(size, shard + 1, threads)
+        start = low + take_chunk(board, shard)
+        while start < high:
+            stop = min(start + CHUNK, high)
+            play_shard(nets, memories, history, actions, odds, same_step, shown, start, stop)
+            start = low + take_chunk(board, shard)
+    return leave(board, task, thread)
 
 
 @kernel

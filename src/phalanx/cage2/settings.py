@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from phalanx.cage2.rule import COMPILED
 from phalanx.cage2.scenario import DRAWN, RED_AGENTS, RULE_SETS
 from phalanx.errors import ConfigError, choices
 
@@ -121,7 +122,7 @@ def checked_threads(num_threads: int | str, num_envs: int) -> int:
             if hasattr(os, "sched_getaffinity")
             else os.cpu_count() or 1
         )
-        return max(1, min(cores, num_envs // 1024))
+        return max(1, min(cores, num_envs // 1024)) if COMPILED else 1
     if not isinstance(num_threads, int) or num_threads < 1:
         raise ConfigError(f"num_threads must be 1 or more, or 'auto', got {num_threads!r}")
-    return min(num_threads, num_envs)
+    return min(num_threads, num_envs) if COMPILED else 1
