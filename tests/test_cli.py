@@ -1,6 +1,7 @@
 """The command line: readable help, one-line errors, exit code 2, nothing half done."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 import phalanx
 from phalanx.cli import COMMANDS, main
 from phalanx.config import field_helps
+from phalanx.results import write_json
 
 
 def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -47,18 +49,25 @@ def test_every_flag_is_explained(command: str, capsys: pytest.CaptureFixture[str
         ("evaluate --red-agent b_line=0.5,meander=0.6", "sum to 1"),
         ("evaluate --horizon 0", "horizon must be"),
         ("evaluate --horizon x", "'x' is not a whole number"),
-        ("evaluate --episodes 1", "episodes must be 2 or more"),
+        ("evaluate --episodes 1", "episodes must be from 2"),
         ("evaluate --episodes many", "invalid int value: 'many'"),
         ("evaluate --rules 2.1", "choose from 2.1-final, 2.1-leaderboard"),
         ("evaluate --seed -1", "seed must be"),
         ("evaluate --num-threads none", "num_threads must be"),
-        ("evaluate --json /no/such/folder/x.json", "there is no folder"),
+        ("evaluate --json /no/such/folder/x.json", "cannot write"),
         ("evaluate extra", "unknown argument extra"),
         ("verify", "FOLDER"),
         ("verify nowhere", "is not a folder"),
         ("verify nowhere --rules 3", "choose from 2.1-final"),
         ("bench simm", "choose sim"),
         ("bench --rounds 0", "1 or more"),
+        ("bench --num-envs ,", "at least one value"),
+        ("bench --num-envs 999999999999", "num_envs must be from 1"),
+        ("bench --seconds nan", "seconds above 0"),
+        ("evaluate --policy ,", "at least one value"),
+        ("evaluate --red-agent b_line:0.5,meander:0.5", "unknown red agent 'b_line:0.5'"),
+        ("evaluate --num-threads 99999", "num_threads must be"),
+        ("evaluate --json /proc/x.json", "cannot write"),
     ],
 )
 def test_bad_input_gets_one_line_and_exit_code_2(
@@ -76,6 +85,52 @@ def test_a_result_file_that_is_a_folder_is_refused(
 ) -> None:
     assert main(["evaluate", "--json", str(tmp_path)]) == 2
     assert "is a folder" in capsys.readouterr().err
+
+
+def test_a_flag_may_be_given_several_times(tmp_path: Path) -> None:
+    report = tmp_path / "x.json"
+    flags = "--policy sleep --red-agent sleep --horizon 2 --horizon 3,4 --episodes 2"
+    assert main(["evaluate", *flags.split(), "--json", str(report)]) == 0
+    assert [cell["horizon"] for cell in json.loads(report.read_text())["cells"]] == [2, 3, 4]
+
+
+def test_a_link_is_followed_and_a_device_is_not_replaced(tmp_path: Path) -> None:
+    target, link, pipe = tmp_path / "target", tmp_path / "link", tmp_path / "pipe"
+    target.write_text("old")
+    link.symlink_to(target)
+    write_json(link, [1])
+    assert json.loads(target.read_text()) == [1]
+    assert link.is_symlink()
+    os.mkfifo(pipe)
+    reader = subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE, text=True)
+    write_json(pipe, [2])
+    assert json.loads(reader.communicate(timeout=10)[0]) == [2]
+    assert pipe.is_fifo()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "pipe", "target"]
+
+
+def test_a_broken_pipe_loses_no_result(tmp_path: Path) -> None:
+    report = tmp_path / "x.json"
+    command = (
+        f"{Path(sys.executable).parent / 'phalanx'} evaluate --episodes 2 --json {report} | true"
+    )
+    ran = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert "Traceback" not in ran.stderr
+    assert json.loads(report.read_text())["complete"]
+
+
+def test_the_original_is_not_loaded_for_nothing(tmp_path: Path) -> None:
+    broken = tmp_path / "CybORG"
+    broken.mkdir()
+    (broken / "__init__.py").write_text("raise RuntimeError('loaded')")
+    ran = subprocess.run(
+        [sys.executable, "-m", "phalanx.cli", "--version"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
 
 
 def test_the_command_is_installed() -> None:

@@ -50,10 +50,11 @@ def test_results_do_not_depend_on_threads() -> None:
 
 
 def test_a_longer_run_begins_with_the_shorter_one() -> None:
-    def returns(episodes: int) -> Any:
-        return play_episodes(EvaluateConfig(episodes=episodes), "react-restore", "meander", 30)
+    def returns(policy: str, episodes: int) -> Any:
+        return play_episodes(EvaluateConfig(episodes=episodes), policy, "meander", 30).tolist()
 
-    assert returns(5000)[:100].tolist() == returns(100).tolist()
+    for policy in ("random", "react-restore"):
+        assert returns(policy, 5000)[:100] == returns(policy, 100)
 
 
 def test_the_command_prints_a_table_and_writes_json(

@@ -201,6 +201,12 @@ def test_pickles_are_not_loaded(tmp_path: Path) -> None:
     ("changes", "message"),
     [
         ({"ep_start": lambda start: start[:-1]}, "ep_start"),
+        ({"ep_start": lambda start: start * 2}, "does not cut"),
+        ({"ep_start": lambda start: start.astype(np.float64)}, "whole numbers"),
+        ({"st_blue": lambda blue: blue.astype(np.int64) - 10**12}, "is not one of 0..144"),
+        ({"st_blue": lambda blue: np.full(blue.shape, np.nan)}, "whole numbers"),
+        ({"ep_red": lambda red: red.astype(np.int8) - 2}, "red agent"),
+        ({"init_known": lambda known: known[1:]}, "init_known has shape"),
         ({"ep_horizon": lambda horizon: horizon + 1}, "ep_horizon"),
         ({"st_obs": lambda obs: obs[:, :51]}, "st_obs has shape"),
         ({"st_mem": lambda memory: memory[:-5]}, "st_mem has shape"),
@@ -213,6 +219,41 @@ def test_files_that_contradict_themselves_are_refused(
 ) -> None:
     with pytest.raises(TraceError, match=message):
         verify(copy_with(tmp_path, **changes))
+
+
+def test_a_file_without_episodes_is_refused(tmp_path: Path) -> None:
+    with np.load(GOLDEN / "final" / "SleepAgent.npz") as archive:
+        names = list(archive)
+    empty = {name: lambda array: array[:0] for name in names} | {
+        "ep_start": lambda start: start[:1]
+    }
+    with pytest.raises(TraceError, match="no episodes"):
+        verify(copy_with(tmp_path, **empty))
+
+
+def test_an_array_under_an_archives_name_is_refused(tmp_path: Path) -> None:
+    shutil.copy(GOLDEN / "final" / "codebook.json", tmp_path)
+    with (tmp_path / "x.npz").open("wb") as file:
+        np.save(file, np.zeros(3))
+    with pytest.raises(TraceError, match="cannot read"):
+        verify(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("st_exploit", 99), ("st_red_tgt", 99), ("st_red", 77)]
+)
+def test_numbers_without_a_name_are_shown_as_they_are(
+    tmp_path: Path, name: str, value: int
+) -> None:
+    def change(values: Any) -> Any:
+        values = values.copy()
+        values[3] = value
+        return values
+
+    first = verify(copy_with(tmp_path, **{name: change})).first_mismatch
+    assert first is not None
+    assert first.expected != first.got
+    assert str(value) in str(first.expected)
 
 
 def test_a_missing_array_is_named(tmp_path: Path) -> None:

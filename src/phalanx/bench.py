@@ -61,10 +61,9 @@ class Case:
 def play_kernel(case: Case) -> Callable[[int], None]:
     """The kernel alone: all that a turn gives is written into the same arrays again."""
     batch, actions = _batch(case), _actions(case)
-    fixed = (batch._odds, True, batch.shown)
 
     def play(turn: int) -> None:
-        arguments = (batch.nets, batch.memories, False, actions[turn % ACTION_SETS], *fixed)
+        arguments = batch.turn_arguments(actions[turn % ACTION_SETS], batch.shown)
         batch.crew.run(play_turns, arguments)
 
     return play

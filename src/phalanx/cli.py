@@ -1,5 +1,7 @@
 """The command `phalanx`: one table of commands, and errors as one line with exit code 2."""
 
+import inspect
+import os
 import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Callable, Sequence
@@ -33,15 +35,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        return _run(arguments)
+        code = _run(arguments)
+        sys.stdout.flush()
+        return code
     except PhalanxError as error:
         print(f"phalanx: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("phalanx: interrupted", file=sys.stderr)
         return 130
-    except BrokenPipeError:
-        sys.stderr.close()
+    except BrokenPipeError:  # `| head` has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except MemoryError as error:
+        print(f"phalanx: not enough memory ({error}); ask for less at a time", file=sys.stderr)
+        return 2
+    except (OSError, UnicodeEncodeError) as error:
+        print(f"phalanx: cannot print the result: {error}", file=sys.stderr)
         return 1
 
 
@@ -50,7 +60,7 @@ def _run(arguments: list[str]) -> int:
     parser.add_argument("--version", action="version", version=f"phalanx {phalanx.__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     for name, command in COMMANDS.items():
-        about = str(command.config.__doc__)
+        about = inspect.cleandoc(str(command.config.__doc__))
         sub = commands.add_parser(
             name, help=about, description=about, epilog=f"example: {command.example}"
         )

@@ -25,6 +25,10 @@ from phalanx.cage2.settings import (
     rule_set_number,
 )
 from phalanx.errors import ConfigError
+from phalanx.results import check_writable
+
+MAX_NETWORKS = 100_000_000
+MAX_EPISODES = 1_000_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,9 +59,10 @@ class EvaluateConfig:
             red_agent_weights(spec)
         for horizon in self.horizon:
             checked_horizon(horizon)
-        if self.episodes < 2:
+        if not 2 <= self.episodes <= MAX_EPISODES:
             raise ConfigError(
-                f"episodes must be 2 or more for a standard error, got {self.episodes}"
+                f"episodes must be from 2 (for a standard error) to {MAX_EPISODES}, "
+                f"got {self.episodes}"
             )
         rule_set_number(self.rules)
         checked_seed(self.seed)
@@ -67,9 +72,7 @@ class EvaluateConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class VerifyConfig:
-    """Replay recorded games of the original and report every difference; exit code 1 if there is
-    one.
-    """
+    """Replay recorded games of the original; a difference is named, and gives exit code 1."""
 
     folder: Path = field(metadata={"positional": True})
     """folder with codebook.json and .npz traces"""
@@ -88,7 +91,7 @@ class VerifyConfig:
 class BenchConfig:
     """Measure the speed of the simulator, and of the original beside it where that is installed."""
 
-    what: str = field(default="sim", metadata={"positional": True, "choices": ("sim",)})
+    what: str = field(default="sim", metadata={"positional": True})
     """what to measure: sim"""
     num_envs: tuple[int, ...] = (1, 1024, 4096, 65536, 1_000_000)
     """batch sizes"""
@@ -104,21 +107,15 @@ class BenchConfig:
     def __post_init__(self) -> None:
         if self.what != "sim":
             raise ConfigError(f"unknown benchmark {self.what!r}: choose sim")
-        if min(self.num_envs) < 1 or self.rounds < 1 or self.seconds <= 0:
-            raise ConfigError("num_envs and rounds must be 1 or more, and seconds above 0")
+        if not 1 <= min(self.num_envs) <= max(self.num_envs) <= MAX_NETWORKS:
+            raise ConfigError(f"num_envs must be from 1 to {MAX_NETWORKS}, got {self.num_envs}")
+        if self.rounds < 1 or not 0 < self.seconds < float("inf"):
+            raise ConfigError(
+                f"rounds must be 1 or more and seconds above 0, got {self.rounds}, {self.seconds}"
+            )
         for spec in self.red_agent:
             red_agent_weights(spec)
         check_writable(self.json)
-
-
-def check_writable(path: Path | None) -> None:
-    """Refuse a result file that cannot be written, before hours are spent on the result."""
-    if path is None:
-        return
-    if path.is_dir():
-        raise ConfigError(f"{path} is a folder; give the name of a file")
-    if not path.absolute().parent.is_dir():
-        raise ConfigError(f"cannot write {path}: there is no folder {path.absolute().parent}")
 
 
 # --- from the command line ----------------------------------------------------------------------
@@ -135,7 +132,7 @@ def add_flags(parser: ArgumentParser, config: type) -> None:
             required = item.default is dataclasses.MISSING
             parser.add_argument(item.name, type=kind, nargs=None if required else "?", **options)
         elif many:
-            parser.add_argument(f"--{_dashed(item.name)}", nargs="+", **options)
+            parser.add_argument(f"--{_dashed(item.name)}", nargs="+", action="extend", **options)
         else:
             parser.add_argument(f"--{_dashed(item.name)}", type=kind, **options)
 
@@ -148,7 +145,11 @@ def from_flags(config: type, values: dict[str, Any]) -> Any:
         if value is None:
             continue
         kind, many = _plain_type(types[name])
-        given[name] = tuple(_convert(name, kind, part) for part in _split(value)) if many else value
+        if many:
+            value = tuple(_convert(name, kind, part) for part in _split(value))
+            if not value:
+                raise ConfigError(f"--{_dashed(name)} needs at least one value")
+        given[name] = value
     return config(**given)
 
 
@@ -173,7 +174,7 @@ def _plain_type(hint: Any) -> tuple[Any, bool]:
 
 
 def _number_or_word(text: str) -> int | str:
-    return int(text) if text.lstrip("-").isdigit() else text
+    return int(text) if text.lstrip("-").isdecimal() else text
 
 
 def _split(words: list[str]) -> list[str]:

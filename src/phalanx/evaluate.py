@@ -1,6 +1,7 @@
 """Play many episodes and say what they brought: mean, standard error, quantiles."""
 
 import dataclasses
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -19,7 +20,7 @@ from phalanx.config import EvaluateConfig
 from phalanx.display import progress_display
 from phalanx.results import write_json
 
-CHUNK = 4096  # episodes played side by side; part of what a seed means for the random defender
+CHUNK = 4096  # episodes played side by side
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
@@ -72,7 +73,7 @@ def play_episodes(
             num_threads=config.num_threads,
             same_step=False,
         )
-        defender = make_defender(policy, [config.seed, first])
+        defender = make_defender(policy, [config.seed, first], CHUNK)
         for _ in range(horizon):
             batch.play(defender.act(batch.shown.obs, batch.nets["alert"]))
         returns[first : first + size] = batch.shown.returns
@@ -117,9 +118,12 @@ def main(config: EvaluateConfig) -> int:
             complete = True
         except KeyboardInterrupt:
             pass
-    show(config, cells)
-    if config.json is not None:
+    if config.json is not None and cells:
         write_json(config.json, as_json(config, cells, complete))
+    if cells:
+        show(config, cells)
+    if not complete:
+        print(f"phalanx: interrupted after {len(cells)} cells of the table", file=sys.stderr)
     return 0 if complete else 130
 
 

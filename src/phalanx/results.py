@@ -5,12 +5,44 @@ import os
 from pathlib import Path
 from typing import Any
 
+from phalanx.errors import ConfigError
+
+
+def check_writable(path: Path | None) -> None:
+    """Refuse a result file that cannot be written, before time is spent on the result."""
+    if path is None or _is_device(path):
+        return
+    if path.is_dir():
+        raise ConfigError(f"{path} is a folder; give the name of a file")
+    beside = _beside(path)
+    try:
+        beside.touch()
+        beside.unlink()
+    except OSError as error:
+        raise ConfigError(f"cannot write {path}: {error.strerror}; give another file") from None
+
 
 def write_json(path: Path, result: Any) -> None:
     """Write beside the file and rename, so that a reader never sees half of it."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    text = json.dumps(result, indent=1) + "\n"
+    if _is_device(path):
+        path.write_text(text)
+        return
+    beside = _beside(path)
     try:
-        beside.write_text(json.dumps(result, indent=1) + "\n")
-        os.replace(beside, path)
+        beside.write_text(text)
+        os.replace(beside, path.resolve())
+    except OSError as error:
+        raise ConfigError(f"cannot write {path}: {error.strerror}") from None
     finally:
         beside.unlink(missing_ok=True)
+
+
+def _is_device(path: Path) -> bool:
+    """Such as /dev/stdout: written to, never replaced."""
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
+def _beside(path: Path) -> Path:
+    target = path.resolve()
+    return target.with_name(f".{target.name}.{os.getpid()}.tmp")

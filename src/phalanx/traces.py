@@ -122,6 +122,7 @@ def _read_file(path: Path, rules: str, red_agents: list[str]) -> Traces:
         raise
     except (
         OSError,
+        TypeError,
         ValueError,
         EOFError,
         KeyError,
@@ -133,35 +134,38 @@ def _read_file(path: Path, rules: str, red_agents: list[str]) -> Traces:
         raise TraceError(
             f"cannot read {path}: it is truncated, damaged or no .npz file ({error})"
         ) from None
-    start, red = arrays["ep_start"], arrays["ep_red"]
+    _check_shapes(path, arrays, initial)
+    start, red = arrays["ep_start"].astype(np.int64), arrays["ep_red"]
+    if not len(red):
+        raise TraceError(f"{path} holds no episodes")
     rows = len(arrays["st_blue"])
-    if (
-        len(start) != len(red) + 1
-        or start[0] != 0
-        or start[-1] != rows
-        or (np.diff(start) < 0).any()
-    ):
+    if start[0] != 0 or start[-1] != rows or (np.diff(start) < 0).any():
         raise TraceError(f"{path}: ep_start does not cut its {rows} steps into {len(red)} episodes")
     if not np.array_equal(np.diff(start), arrays["ep_horizon"]):
         raise TraceError(f"{path}: ep_horizon does not agree with ep_start; is the file truncated?")
-    for name, shape in STEP_SHAPES.items():
-        if arrays[name].shape != (rows, *shape):
-            raise TraceError(
-                f"{path}: {name} has shape {arrays[name].shape}, expected {(rows, *shape)}"
-            )
-    for name, values in initial.items():
-        shape = (len(red), *STEP_SHAPES[f"st_{name}"])
-        if values.shape != shape:
-            raise TraceError(f"{path}: init_{name} has shape {values.shape}, expected {shape}")
-    if rows and arrays["st_blue"].max() >= NUM_ACTIONS:
-        raise TraceError(
-            f"{path}: blue action {arrays['st_blue'].max()} is not one of 0..{NUM_ACTIONS - 1}"
-        )
+    wrong = (arrays["st_blue"] < 0) | (arrays["st_blue"] >= NUM_ACTIONS)
+    if wrong.any():
+        action = arrays["st_blue"][wrong][0]
+        raise TraceError(f"{path}: blue action {action} is not one of 0..{NUM_ACTIONS - 1}")
     unknown = [name for name in red_agents if name not in CHALLENGE_NAMES]
-    if unknown or (len(red) and red.max() >= len(red_agents)):
+    if unknown or red.min() < 0 or red.max() >= len(red_agents):
         raise TraceError(
             f"{path}: red agents {red_agents} are not all of {', '.join(CHALLENGE_NAMES)}"
         )
     numbers = np.array([CHALLENGE_NAMES.index(name) for name in red_agents])
     steps = {name.removeprefix("st_"): arrays[name] for name in STEP_SHAPES}
     return Traces(path, rules, numbers[red], start, steps, initial)
+
+
+def _check_shapes(path: Path, arrays: dict[str, Array], initial: dict[str, Array]) -> None:
+    """Whole numbers everywhere, a row for each episode or step."""
+    episodes, rows = arrays["ep_red"].size, arrays["st_blue"].size
+    shapes = {name: (rows, *shape) for name, shape in STEP_SHAPES.items()}
+    shapes |= {"ep_red": (episodes,), "ep_horizon": (episodes,), "ep_start": (episodes + 1,)}
+    named = arrays | {f"init_{name}": values for name, values in initial.items()}
+    shapes |= {f"init_{name}": (episodes, *STEP_SHAPES[f"st_{name}"]) for name in initial}
+    for name, values in named.items():
+        if values.shape != shapes[name]:
+            raise TraceError(f"{path}: {name} has shape {values.shape}, expected {shapes[name]}")
+        if values.dtype.kind not in "iu":
+            raise TraceError(f"{path}: {name} must hold whole numbers, got {values.dtype}")

@@ -88,7 +88,7 @@ def verify(folder: Path, rules: str | None = None) -> VerifyResult:
                 f"{traces.path} was recorded under rules {traces.rules}, not {rules}; "
                 f"leave --rules out, or give --rules {traces.rules}"
             )
-    announce_compilation()
+    announce_compilation(replay_turn)
     result = VerifyResult(", ".join(sorted({traces.rules for traces in all_traces})))
     for traces in all_traces:
         replay(traces, result)
@@ -217,8 +217,9 @@ def in_words(name: str, expected: Array, got: Array) -> tuple[str, str | None, o
 def _move(move: Array) -> str:
     action, target = (int(part) for part in move)
     names = SUBNETS if action == SWEEP else HOSTS
-    where = f" {names[target]}" if 0 <= target < len(names) else ""
-    return (RED_ACTIONS[action] if action < len(RED_ACTIONS) else "InvalidAction") + where
+    where = names[target] if 0 <= target < len(names) else "" if target == -1 else str(target)
+    what = RED_ACTIONS[action] if 0 <= action < len(RED_ACTIONS) else f"action {action}"
+    return f"{what} {where}".rstrip()
 
 
 def _word(name: str, value: int) -> str | int:
@@ -227,10 +228,10 @@ def _word(name: str, value: int) -> str | int:
         return " + ".join(d.name for k, d in enumerate(DECOYS) if value >> k & 1) or "none"
     if name == "remembered ports":
         return ", ".join(str(p) for k, p in enumerate(EXPLOIT_PORTS) if value >> k & 1) or "none"
-    words = _WORDS.get(name)
-    if words is None:
-        return value
-    return words[value] if 0 <= value < len(words) else "none"
+    words = _WORDS.get(name, ())
+    if 0 <= value < len(words):
+        return words[value]
+    return "none" if words and value == -1 else value
 
 
 # --- what is compared -----------------------------------------------------------------------------
@@ -322,6 +323,8 @@ def _agent_memory(nets: Array) -> Array:
 def main(config: VerifyConfig) -> int:
     """Print episodes, steps, mismatches and the first of them; exit code 1 if there is one."""
     result = verify(config.folder, config.rules)
+    if config.json is not None:
+        write_json(config.json, dataclasses.asdict(result))
     print(
         f"rules {result.rules}: {result.episodes} episodes, {result.steps} steps, "
         f"{result.mismatches} mismatches"
@@ -337,6 +340,4 @@ def main(config: VerifyConfig) -> int:
             f"{result.reused_pids} episodes hold a process id that the original used again (Q17): "
             "phalanx does not model it, and may differ there in whether Remove stops that shell"
         )
-    if config.json is not None:
-        write_json(config.json, dataclasses.asdict(result))
     return 1 if result.mismatches else 0

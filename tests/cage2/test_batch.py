@@ -204,6 +204,10 @@ def test_bad_actions_are_refused_and_nothing_is_played(actions: Any, message: st
         ({"red_agent": "b_line,meander"}, "sum to 1"),
         ({"red_agent": ["sleep"]}, "got 1 red agents for 2"),
         ({"red_agent": {}}, "sum to 1"),
+        ({"red_agent": {"meander": "x"}}, "not a number"),
+        ({"red_agent": None}, "unknown red agent"),
+        ({"red_agent": "sleep!!"}, "unknown red agent"),
+        ({"first_index": -1}, "first_index"),
         ({"rules": "2.1-leader"}, "2.1-final, 2.1-leaderboard; did you mean 2.1-leaderboard"),
         ({"horizon": 0}, "from 1 to 10000, got 0"),
         ({"horizon": 10_001}, "from 1 to 10000"),
@@ -230,6 +234,49 @@ def test_a_batch_has_at_least_one_network() -> None:
             Batch(wrong)  # type: ignore[arg-type]
 
 
-def test_a_saved_state_of_another_size_is_refused() -> None:
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"num_envs": 3},
+        {"horizon": 5},
+        {"rules": "2.1-leaderboard"},
+        {"red_agent": "meander"},
+        {"red_agent": "b_line=0.5,meander=0.5"},
+        {"observation": "history"},
+    ],
+)
+def test_a_saved_state_of_other_settings_is_refused(other: dict[str, Any]) -> None:
+    batch = Batch(2)
+    before = batch.nets.copy()
     with pytest.raises(ConfigError, match="restore into a batch"):
-        Batch(2).restore(Batch(3).save())
+        batch.restore(Batch(**{"num_envs": 2, **other}).save())
+    with pytest.raises(ConfigError, match="restore into a batch"):
+        batch.restore({})
+    assert np.array_equal(batch.nets, before)
+
+
+def test_a_restored_batch_shows_who_was_infected() -> None:
+    batch = Batch(50, red_agent="meander", seed=2)
+    for actions in np.random.default_rng(1).integers(NUM_ACTIONS, size=(60, 50)):
+        batch.play(actions)
+    saved = batch.save()
+    held = batch.shown.infected_before.copy(), batch.shown.infected_after.copy()
+    other = Batch(50, red_agent="meander")
+    other.restore(saved)
+    assert np.array_equal(held, (other.shown.infected_before, other.shown.infected_after))
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, ">i4", np.uint64])
+def test_actions_of_any_whole_kind_are_played_alike(dtype: Any) -> None:
+    one, other = Batch(64, num_threads=2), Batch(64, num_threads=2)
+    actions = np.random.default_rng(1).integers(100, size=(10, 128))
+    for row in actions:
+        one.play(row[::2].astype(dtype))
+        other.play(row[::2])
+    assert np.array_equal(one.nets, other.nets)
+
+
+@pytest.mark.parametrize("chosen", [np.ones(2, np.bool_), np.ones(3), [True] * 3])
+def test_who_begins_anew_must_be_said_for_every_network(chosen: Any) -> None:
+    with pytest.raises(ConfigError, match=r"bool array of shape \(3,\)"):
+        Batch(3).begin(chosen)

@@ -98,6 +98,19 @@ def test_the_picture_names_hosts_and_attacker() -> None:
     assert "root" in text
 
 
+def test_one_env_saves_and_restores() -> None:
+    env = Cage2Env(red_agent="meander", horizon=20)
+    env.reset(seed=1)
+    for _ in range(10):
+        obs = env.step(0)[0]
+    saved = env.save()
+    rewards = [env.step(0)[1] for _ in range(10)]
+    assert np.array_equal(env.restore(saved), obs)
+    assert [env.step(0)[1] for _ in range(10)] == rewards
+    with pytest.raises(ConfigError, match="seed must be"):
+        Cage2Env(seed=-1)
+
+
 def test_info_carries_the_action_mask() -> None:
     env = gymnasium.make("phalanx/Cage2-v0", red_agent="sleep")
     _, info = env.reset(seed=1)
@@ -192,6 +205,24 @@ def test_returned_arrays_are_the_callers_to_keep() -> None:
     assert all(np.array_equal(a, b) for a, b in zip(kept, copies, strict=True))
 
 
+def test_flags_of_one_step_do_not_reach_the_next() -> None:
+    envs = Cage2VectorEnv(2, horizon=3)
+    envs.reset()
+    _, _, terminations, truncations, _ = envs.step(np.zeros(2, int))
+    terminations |= True
+    truncations |= True
+    assert not any(flags.any() for flags in envs.step(np.zeros(2, int))[2:4])
+
+
+def test_final_observations_are_zero_where_nothing_ended() -> None:
+    envs = Cage2VectorEnv(3, horizon=2, autoreset_mode="SameStep")
+    envs.reset()
+    envs.batch.nets["turn"][0] = 1
+    infos = envs.step(np.zeros(3, int))[4]
+    assert infos["_final_obs"].tolist() == [True, False, False]
+    assert not infos["final_obs"][1:].any()
+
+
 def test_without_copies_the_same_arrays_come_back() -> None:
     envs = Cage2VectorEnv(5, copy=False)
     first = envs.reset()[0]
@@ -236,6 +267,7 @@ def test_save_and_restore() -> None:
     ("reset", "message"),
     [
         ({"options": {"reset_mask": np.array([1, 0])}}, "bool array"),
+        ({"options": {"reset_mask": [True, False]}}, "bool array"),
         ({"options": {"reset_mask": np.array([True])}}, r"shape \(2,\)"),
         ({"seed": 1, "options": {"reset_mask": np.array([True, False])}}, "seed"),
         ({"seed": [1, 2, 3]}, "got 3 seeds for 2"),

@@ -1,5 +1,7 @@
 """What blue sees, and what blue can remember."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -149,6 +151,15 @@ def test_history_has_the_parts_that_it_names() -> None:
     assert obs[STANDING + DECOY_SPOTS.index((HOSTS.index("Op_Host2"), 6))] == 1
     assert obs.min() >= 0
     assert obs.max() <= 1
+
+
+@pytest.mark.parametrize(
+    ("actions", "bits"),
+    [([10**12], np.zeros((1, 52))), ([1, 1], np.zeros((1, 52))), ([1], np.zeros((1, 10)))],
+)
+def test_history_refuses_what_is_not_a_turn(actions: list[int], bits: Any) -> None:
+    with pytest.raises(ValueError, match=r"shape|not one of 0\.\.144"):
+        History().observe(actions, bits)
 
 
 def test_the_decoys_that_blue_remembers_are_those_that_stand() -> None:

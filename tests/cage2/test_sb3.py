@@ -9,6 +9,7 @@ from stable_baselines3 import PPO
 
 from phalanx.cage2 import Cage2VectorEnv
 from phalanx.cage2.sb3 import Cage2VecEnv
+from phalanx.errors import ConfigError
 
 
 def test_steps_are_those_of_the_vector_env() -> None:
@@ -44,7 +45,10 @@ def test_methods_and_attributes_are_reached() -> None:
     vec.reset()
     assert [mask.shape for mask in vec.env_method("action_masks")] == [(145,)] * 3
     assert vec.get_attr("num_envs", indices=[0, 2]) == [3, 3]
+    assert [row.shape for row in vec.get_attr("access")] == [(13,)] * 3
     assert vec.env_is_wrapped(object) == [False] * 3
+    with pytest.raises(ConfigError, match="same-step"):
+        Cage2VecEnv(2, autoreset_mode="NextStep")
     vec.close()
 
 

@@ -17,6 +17,7 @@ from phalanx.cage2.scenario import (
     action_index,
     action_name,
 )
+from phalanx.errors import ActionError, ConfigError
 from tests import naive
 
 
@@ -51,6 +52,16 @@ def test_actions_are_numbered_as_in_the_challenge() -> None:
     names = [action_name(action) for action in range(NUM_ACTIONS)]
     assert len(set(names)) == NUM_ACTIONS
     assert [action_index(*name.split()) for name in names] == list(range(NUM_ACTIONS))
+
+
+def test_unknown_actions_are_named() -> None:
+    with pytest.raises(ConfigError, match="did you mean Restore"):
+        action_index("restore", "User3")
+    with pytest.raises(ConfigError, match="did you mean User3"):
+        action_index("Restore", "user3")
+    for wrong in (-1, 145):
+        with pytest.raises(ActionError, match=r"not one of 0\.\.144"):
+            action_name(wrong)
 
 
 def test_tables_are_small() -> None:

@@ -11,17 +11,19 @@ from phalanx.cage2.kernel import Shown, begin_episodes, play_turns
 from phalanx.cage2.network import NETWORK, seed_networks
 from phalanx.cage2.observation import HISTORY_SIZE, MEMORY, NUM_BITS, action_masks
 from phalanx.cage2.rule import announce_compilation, records
-from phalanx.cage2.scenario import NUM_ACTIONS, NUM_HOSTS
+from phalanx.cage2.scenario import NUM_HOSTS
 from phalanx.cage2.settings import (
     RedAgent,
+    checked_actions,
     checked_horizon,
+    checked_index,
     checked_num_envs,
     checked_seed,
     checked_threads,
     red_agent_plan,
     rule_set_number,
 )
-from phalanx.errors import ActionError, ConfigError, choices
+from phalanx.errors import ConfigError, choices
 
 OBSERVATIONS = ("bits", "history")
 DTYPES = ("float32", "uint8")
@@ -60,25 +62,25 @@ class Batch:
         self.history = observation == "history"
         if self.history and name != "float32":
             raise ConfigError(f"history observations are float32, got dtype {name}; leave it out")
-        plan, self._odds = red_agent_plan(red_agent, num_envs)
+        plan, self.odds = red_agent_plan(red_agent, num_envs)
         self.horizon = checked_horizon(horizon)
         number = rule_set_number(rules)
         self.num_envs, self.same_step = num_envs, same_step
-        self.first_index = first_index
+        self.first_index = checked_index(first_index)
         self.crew = Crew(checked_threads(num_threads, num_envs))
 
         self.nets = records(num_envs, NETWORK)
         self.nets["red_plan"], self.nets["horizon"], self.nets["rules"] = plan, self.horizon, number
         self.memories = records(num_envs if self.history else 1, MEMORY)
         self.shown = self._allocate(np.dtype(name))
-        announce_compilation()
+        announce_compilation(play_turns)
         self.reseed(seed)
 
     def _allocate(self, dtype: np.dtype[Any]) -> Shown:
         size, n = HISTORY_SIZE if self.history else NUM_BITS, self.num_envs
         return Shown(
             obs=np.zeros((n, size), dtype),
-            final_obs=np.empty((n, size), dtype),
+            final_obs=np.zeros((n, size), dtype),
             rewards=np.zeros(n, np.float64),
             truncated=np.zeros(n, np.bool_),
             known=np.zeros((n, NUM_HOSTS), np.uint8),
@@ -91,6 +93,7 @@ class Batch:
 
     def reseed(self, seed: int | Sequence[int]) -> None:
         """Begin episode 0 with the dice of (seed, index), or with a seed (and index 0) for each."""
+        self.crew.settle()
         if np.ndim(seed) == 0:
             seeds = np.full(self.num_envs, checked_seed(seed))  # type: ignore[arg-type]
             seed_networks(self.nets, seeds, self.first_index, 1)
@@ -107,63 +110,78 @@ class Batch:
         """Begin the next episode in the chosen networks (all of them if not told)."""
         if chosen is None:
             chosen = np.ones(self.num_envs, np.bool_)
-        begin_episodes(self.nets, self.memories, self.history, chosen, self._odds, self.shown)
+        kind = getattr(chosen, "dtype", type(chosen).__name__)
+        if kind != np.bool_ or np.shape(chosen) != (self.num_envs,):
+            raise ConfigError(
+                f"which networks to begin anew must be a bool array of shape ({self.num_envs},), "
+                f"got {kind} of shape {np.shape(chosen)}"
+            )
+        self._begin(chosen)
+
+    def _begin(self, chosen: npt.NDArray[np.bool_]) -> None:
+        self.crew.settle()
+        begin_episodes(self.nets, self.memories, self.history, chosen, self.odds, self.shown)
 
     def play(self, actions: npt.NDArray[Any], into: Shown | None = None) -> Shown:
         """One turn everywhere: actions int [N], each 0..144.
 
-        Written into `shown`, or into other arrays like it.
+        What it gives is written into `shown`, or into other arrays of the same kind.
         """
-        check_actions(actions, self.num_envs)
-        shown = into or self.shown
+        shown = self.shown if into is None else into
         self.crew.run(
-            play_turns,
-            (self.nets, self.memories, self.history, actions, self._odds, self.same_step, shown),
+            play_turns, self.turn_arguments(checked_actions(actions, self.num_envs), shown)
         )
         return shown
+
+    def turn_arguments(self, actions: npt.NDArray[np.int64], shown: Shown) -> tuple[Any, ...]:
+        """What `play_turns` takes."""
+        return self.nets, self.memories, self.history, actions, self.odds, self.same_step, shown
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
         """bool [N, 145]: False for decoys that blue knows it cannot place.
 
         A masked action is still a legal one.
         """
+        self.crew.settle()
         return action_masks(self.nets["decoys"])
 
     def save(self) -> dict[str, npt.NDArray[Any]]:
-        """The whole game as arrays; a batch of the same settings that restores them continues
-        identically.
-        """
-        return {"nets": self.nets.copy(), "memories": self.memories.copy()}
+        """The whole game as arrays; a batch with the same settings can `restore` them."""
+        self.crew.settle()
+        shown = self.shown
+        return {
+            "nets": self.nets.copy(),
+            "memories": self.memories.copy(),
+            "odds": self.odds.copy(),
+            "infected": np.stack([shown.infected_before, shown.infected_after]),
+        }
 
     def restore(self, saved: dict[str, npt.NDArray[Any]]) -> None:
-        for name, into in (("nets", self.nets), ("memories", self.memories)):
-            if saved[name].shape != into.shape or saved[name].dtype != into.dtype:
+        """Go on from a saved state of a batch with the same settings."""
+        self._check_saved(saved)
+        self.crew.settle()
+        self.nets[:], self.memories[:] = saved["nets"], saved["memories"]
+        self._begin(np.zeros(self.num_envs, np.bool_))
+        self.shown.infected_before[:], self.shown.infected_after[:] = saved["infected"]
+
+    def _check_saved(self, saved: dict[str, npt.NDArray[Any]]) -> None:
+        mine = {"nets": self.nets, "memories": self.memories, "odds": self.odds}
+        for name, own in mine.items():
+            other = saved.get(name)
+            if other is None or other.shape != own.shape or other.dtype != own.dtype:
                 raise ConfigError(
-                    f"saved {name} are {saved[name].shape} of {saved[name].dtype.itemsize} bytes, "
-                    f"this batch has {into.shape} of {into.dtype.itemsize}; restore into a batch "
-                    "with the settings of the saved one"
+                    f"the saved state does not fit: its {name} are not {own.shape} of this kind; "
+                    "restore into a batch with the settings of the saved one"
                 )
-        self.nets[:] = saved["nets"]
-        self.memories[:] = saved["memories"]
-        self.begin(np.zeros(self.num_envs, np.bool_))
+        fields = ("horizon", "rules", "red_plan")  # and the weights of attackers
+        differ = [
+            name for name in fields if not np.array_equal(saved["nets"][name], self.nets[name])
+        ]
+        if differ or not np.array_equal(saved["odds"], self.odds):
+            raise ConfigError(
+                f"the saved state has other settings ({', '.join(differ) or 'weights'}); "
+                "restore into a batch with the settings of the saved one"
+            )
 
     def close(self) -> None:
         self.crew.close()
-
-
-def check_actions(actions: npt.NDArray[Any], num_envs: int) -> None:
-    """Refuse actions that are not one of 0..144 for each network, before anything is played."""
-    if not isinstance(actions, np.ndarray) or actions.shape != (num_envs,):
-        raise ActionError(
-            f"actions must be an array of shape ({num_envs},), one whole number per environment; "
-            f"got {type(actions).__name__} of shape {np.shape(actions)}"
-        )
-    if actions.dtype.kind not in "iu":
-        raise ActionError(
-            f"actions must be whole numbers 0..{NUM_ACTIONS - 1}, got dtype {actions.dtype}"
-        )
-    if actions.min() < 0 or actions.max() >= NUM_ACTIONS:
-        i = int(np.flatnonzero((actions < 0) | (actions >= NUM_ACTIONS))[0])
-        raise ActionError(
-            f"action {actions[i]} of environment {i} is not one of 0..{NUM_ACTIONS - 1}"
-        )

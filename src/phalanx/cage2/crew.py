@@ -1,4 +1,4 @@
-"""A batch cut into contiguous shards, one per thread, and threads that never wait for a late one.
+"""A batch cut into contiguous shards, one per thread, and threads that help each other out.
 
 Every thread plays its own shard in small chunks, and then helps with what is left of the others'.
 So a thread that the system has put aside costs little: the rest play its shard too. Who plays a
@@ -8,6 +8,8 @@ Waking a sleeping thread takes some 50 µs, as long as playing a thousand networ
 is out of work looks at a shared board for a short while, outside the interpreter, before it sleeps.
 """
 
+import contextlib
+import os
 import threading
 import time
 import weakref
@@ -22,8 +24,7 @@ from numba.extending import intrinsic, overload
 
 from phalanx.cage2.rule import kernel, rule
 
-CHUNK = 128  # networks taken at a time
-LOOKS = 200_000  # about 0.2 ms
+LOOKS = 200_000  # some 0.1 ms
 
 # The board: numbers that threads share, each on a cache line of its own.
 Board = npt.NDArray[np.int64]
@@ -118,21 +119,21 @@ def shard_start(size: int, shard: int, threads: int) -> int:
 
 @rule
 def join(board: Board, task: int, thread: int) -> bool:
-    """Begin to play. The leader calls the others in; one who comes too late is turned away."""
+    """Begin to play. The leader calls the others in; who comes for another task is turned away."""
     if thread == LEADER:
         put(board, UP, task)
         return True
     put(board, FIRST_THREAD + PER_THREAD * thread + INSIDE, task)
-    if look(board, CLOSED) >= task:
+    if look(board, UP) != task or look(board, CLOSED) >= task:
         put(board, FIRST_THREAD + PER_THREAD * thread + INSIDE, 0)
         return False
     return True
 
 
 @rule
-def take_chunk(board: Board, shard: int) -> int:
-    """How much of the shard was taken before; the next CHUNK networks are the caller's."""
-    return add(board, FIRST_THREAD + PER_THREAD * shard + TAKEN, CHUNK)
+def take_chunk(board: Board, shard: int, chunk: int) -> int:
+    """How much of the shard was taken before; the next `chunk` of it are the caller's."""
+    return add(board, FIRST_THREAD + PER_THREAD * shard + TAKEN, chunk)
 
 
 @rule
@@ -182,24 +183,43 @@ class Crew:
 
     crew = Crew(2)
     crew.run(play_turns, arguments)
+    crew.settle()                     # before anything else touches what they play with
+
+    A task is played wholly or not at all: the others begin when the leader is inside the compiled
+    code, where no interrupt reaches it. Two threads that call `run` take turns.
     """
 
     def __init__(self, num_threads: int) -> None:
         self.num_threads = num_threads
-        self._board: Board = np.zeros(FIRST_THREAD + PER_THREAD * num_threads, np.int64)
         self._task = 0
+        self._renew()
+        _crews.add(self)
+
+    def _renew(self) -> None:
+        """A clean board and new threads: at the start, and in a forked child, which has none."""
+        self._lock = threading.RLock()  # a signal handler may settle within a run
         self._finished = True
-        self._hands = [_Hand(self._board, thread) for thread in range(1, num_threads)]
+        self._board: Board = np.zeros(FIRST_THREAD + PER_THREAD * self.num_threads, np.int64)
+        self._hands = [_Hand(self._board, thread) for thread in range(1, self.num_threads)]
         weakref.finalize(self, _dismiss, self._hands)
 
     def run(self, play: Play, arguments: tuple[Any, ...]) -> None:
-        self._wait_for_all()  # only after an interrupt is there anything to wait for
-        self._task += 1
-        self._finished = False
-        for hand in self._hands:
-            hand.offer(self._task, play, arguments)
-        self._finished = play(*arguments, self._board, self._task, LEADER)
-        self._wait_for_all()
+        with self._lock:
+            self._wait_for_all()
+            self._task += 1
+            task = self._task
+            self._finished = False
+            for hand in self._hands:
+                hand.offer(task, play, arguments)
+            self._finished = play(*arguments, self._board, task, LEADER)
+            self._wait_for_all()
+            for hand in self._hands:
+                hand.withdraw()
+
+    def settle(self) -> None:
+        """Return when nobody plays any more; after an interrupt somebody still may."""
+        with self._lock:
+            self._wait_for_all()
 
     def _wait_for_all(self) -> None:
         while not self._finished:
@@ -208,6 +228,21 @@ class Crew:
 
     def close(self) -> None:
         _dismiss(self._hands)
+
+    def __reduce__(self) -> tuple[type["Crew"], tuple[int]]:
+        return Crew, (self.num_threads,)
+
+
+_crews: weakref.WeakSet[Crew] = weakref.WeakSet()
+
+
+def _renew_all() -> None:
+    for crew in _crews:
+        crew._renew()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_all)
 
 
 def _dismiss(hands: "list[_Hand]") -> None:
@@ -220,34 +255,49 @@ class _Hand:
     """A thread that plays along in the newest task, if it comes in time."""
 
     def __init__(self, board: Board, thread: int) -> None:
-        self._task: tuple[int, Play | None, tuple[Any, ...]] = (0, None, ())
+        self._number, self._work = 0, NO_WORK
         self._asleep = False
+        self._dismissed = False
         self._alarm = threading.Event()
         threading.Thread(target=self._serve, args=(board, thread), daemon=True).start()
 
-    def offer(self, number: int, play: Play | None, arguments: tuple[Any, ...]) -> None:
-        self._task = (number, play, arguments)
+    def offer(self, number: int, play: Play, arguments: tuple[Any, ...]) -> None:
+        self._work = (play, arguments)
+        self._number = number
         if self._asleep:
             self._alarm.set()
 
+    def withdraw(self) -> None:
+        """Keep nothing alive that belongs to the last task."""
+        self._work = NO_WORK
+
     def dismiss(self) -> None:
-        self.offer(self._task[0] + 1, None, ())
+        self._dismissed = True
         self._alarm.set()
 
     def _serve(self, board: Board, thread: int) -> None:
         done = 0
-        while True:
+        while not self._dismissed:
             _look_out(board, done)
-            number, play, arguments = self._task
-            if number == done:
-                self._alarm.clear()
-                self._asleep = True
-                if self._task[0] == done:
-                    self._alarm.wait()
-                self._asleep = False
-                continue
-            if play is None:
-                return
-            play(*arguments, board, number, thread)
-            done = number
-            del arguments  # nothing is kept alive while waiting
+            if self._number == done:
+                self._sleep(done)
+            else:
+                done = self._number
+                self._play(board, done, thread)
+
+    def _sleep(self, done: int) -> None:
+        self._alarm.clear()
+        self._asleep = True
+        if self._number == done and not self._dismissed:
+            self._alarm.wait()
+        self._asleep = False
+
+    def _play(self, board: Board, number: int, thread: int) -> None:
+        play, arguments = self._work
+        if play is not None:
+            # What cannot be compiled fails for the leader as well, and is reported there.
+            with contextlib.suppress(Exception):
+                play(*arguments, board, number, thread)
+
+
+NO_WORK: tuple[Play | None, tuple[Any, ...]] = (None, ())

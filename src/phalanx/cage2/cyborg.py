@@ -1,13 +1,14 @@
 """The original simulator, where the user has installed it: as an Env, and our policies as its
 agents.
 
-Nothing else in phalanx imports it. It brings its own rule set: the newest commit plays 2.1-final,
-commit 606813b plays 2.1-leaderboard.
+It is imported when one of these is made, and nowhere else in phalanx. It brings its own rule set:
+the newest commit plays 2.1-final, commit 606813b plays 2.1-leaderboard.
 """
 
 import inspect
 import random
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +32,6 @@ from phalanx.cage2.scenario import (
 from phalanx.cage2.settings import checked_horizon, red_agent_weights, rule_set_number
 from phalanx.errors import ConfigError, MissingError, choices
 
-try:
-    from CybORG import CybORG
-    from CybORG.Agents import BaseAgent
-except ImportError:
-    CybORG, BaseAgent = None, object
-
 HOW_TO_GET_IT = (
     "the original simulator (CybORG) is not installed: git clone "
     "https://github.com/cage-challenge/cage-challenge-2, then pip install gym==0.26.2 networkx "
@@ -48,12 +43,12 @@ Policy = str | Defender | Callable[[Array], Any]
 
 
 def is_installed() -> bool:
-    return CybORG is not None
+    return find_spec("CybORG") is not None
 
 
 def installed_rules() -> str:
     """The rule set of the installed original, told apart by how red remembers ports."""
-    if CybORG is None:
+    if not is_installed():
         raise MissingError(HOW_TO_GET_IT)
     from CybORG.Simulator.Session import RedAbstractSession
 
@@ -157,6 +152,7 @@ class CyborgEnv(gymnasium.Env[Array, Any]):
 def _challenge(red: str) -> Any:
     """The challenge's own wrapper around a game against this red agent."""
     import CybORG.Agents as agents
+    from CybORG import CybORG
     from CybORG.Agents.Wrappers import ChallengeWrapper
 
     scenario = Path(inspect.getfile(CybORG)).parent / "Shared" / "Scenarios" / "Scenario2.yaml"
@@ -182,7 +178,7 @@ def make_history(observation: str, horizon: int) -> History | None:
     return History(horizon=horizon) if observation == "history" else None
 
 
-class CyborgAgent(BaseAgent):  # type: ignore[misc]
+class CyborgAgent:
     """Any phalanx policy as an agent of the original, for the challenge's evaluation script.
 
     agent = CyborgAgent("random")                       # in place of BlueLoadAgent()

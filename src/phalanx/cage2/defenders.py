@@ -4,7 +4,7 @@ The two that react are those of the challenge's own repository. They look at the
 blue's sensors, which name the process behind a new shell; the 52 bits do not.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -38,13 +38,18 @@ class Sleeper:
 
 
 class RandomDefender:
-    """Any of the 145 actions, each as likely as the others."""
+    """Any of the 145 actions, each as likely as the others.
 
-    def __init__(self, seed: int | Sequence[int] = 0) -> None:
-        self._random = np.random.default_rng(seed)
+    It draws for `width` networks and plays the first of them, so that network i is treated the same
+    however many there are.
+    """
+
+    def __init__(self, seed: int | Sequence[int] = 0, width: int = 1) -> None:
+        self._random, self._width = np.random.default_rng(seed), width
 
     def act(self, obs: npt.NDArray[Any], alerts: npt.NDArray[np.int8]) -> Actions:
-        return self._random.integers(NUM_ACTIONS, size=len(obs))
+        size = len(obs)
+        return self._random.integers(NUM_ACTIONS, size=max(size, self._width))[:size]
 
 
 class Reactor:
@@ -64,16 +69,18 @@ class Reactor:
         return np.where(treat, self._treat_first_host + alerts.astype(np.int64), ACTION_MONITOR)
 
 
-DEFENDERS = ("sleep", "random", "react-remove", "react-restore")
+_MAKERS: dict[str, Callable[[int | Sequence[int], int], Defender]] = {
+    "sleep": lambda seed, width: Sleeper(),
+    "random": RandomDefender,
+    "react-remove": lambda seed, width: Reactor("Remove"),
+    "react-restore": lambda seed, width: Reactor("Restore"),
+}
+DEFENDERS = tuple(_MAKERS)
 
 
-def make_defender(name: str, seed: int | Sequence[int] = 0) -> Defender:
-    """A scripted defender by name, at the start of its episodes."""
-    plain = name.lower().replace("_", "-")
-    if plain == "sleep":
-        return Sleeper()
-    if plain == "random":
-        return RandomDefender(seed)
-    if plain in ("react-remove", "react-restore"):
-        return Reactor("Remove" if plain == "react-remove" else "Restore")
-    raise ConfigError(choices("policy", name, DEFENDERS))
+def make_defender(name: str, seed: int | Sequence[int] = 0, width: int = 1) -> Defender:
+    """A scripted defender by name, at the start of its episodes; the rest is for `random`."""
+    maker = _MAKERS.get(name.lower().replace("_", "-"))
+    if maker is None:
+        raise ConfigError(choices("policy", name, DEFENDERS))
+    return maker(seed, width)

@@ -1,6 +1,7 @@
 """The game as Gymnasium knows games: a batch as a VectorEnv, one network as an Env."""
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import gymnasium
@@ -15,7 +16,7 @@ from phalanx.cage2.batch import Batch
 from phalanx.cage2.kernel import Shown
 from phalanx.cage2.picture import picture
 from phalanx.cage2.scenario import NUM_ACTIONS
-from phalanx.cage2.settings import RedAgent
+from phalanx.cage2.settings import RedAgent, checked_seed
 from phalanx.errors import ActionError, ConfigError, choices
 
 Array = npt.NDArray[Any]
@@ -35,6 +36,7 @@ class Cage2VectorEnv(VectorEnv[Array, Array, Array]):
     dtype: "float32" or, for bits, "uint8".
     autoreset_mode: in the SAME_STEP (default), an ended episode's last observation is row i of
         infos["final_obs"] where infos["_final_obs"][i]; NEXT_STEP and DISABLED as in Gymnasium.
+        Wrappers of Gymnasium that change observations want NEXT_STEP.
     copy: False returns the same arrays at every step, overwritten: faster for very large batches.
     first_index: the networks' dice are those of (seed, first_index), (seed, first_index + 1), ...
     """
@@ -78,13 +80,20 @@ class Cage2VectorEnv(VectorEnv[Array, Array, Array]):
         shown = self.batch.shown
         self.single_observation_space = observation_space(shown)
         self.single_action_space = spaces.Discrete(NUM_ACTIONS)
-        self.observation_space = batch_space(self.single_observation_space, num_envs)
-        self.action_space = batch_space(self.single_action_space, num_envs)
-        self._terminations = np.zeros(num_envs, np.bool_)
         self._reset_done = False
         # The truth about each network, after the last step: live views, overwritten by the next.
         self.known, self.scanned, self.access = shown.known, shown.scanned, shown.access
         self.infected_before, self.infected_after = shown.infected_before, shown.infected_after
+
+    # The bounds of a batch take more memory than the batch: made when somebody asks for them.
+
+    @cached_property
+    def observation_space(self) -> spaces.Space[Any]:  # type: ignore[override]
+        return batch_space(self.single_observation_space, self.num_envs)
+
+    @cached_property
+    def action_space(self) -> spaces.Space[Any]:  # type: ignore[override]
+        return batch_space(self.single_action_space, self.num_envs)
 
     def reset(
         self,
@@ -98,18 +107,13 @@ class Cage2VectorEnv(VectorEnv[Array, Array, Array]):
         `gymnasium.make` gives for that seed.
         """
         mask = (options or {}).get("reset_mask")
-        if mask is not None and (np.shape(mask) != (self.num_envs,) or mask.dtype != np.bool_):
-            raise ConfigError(
-                f"options['reset_mask'] must be a bool array of shape ({self.num_envs},), "
-                f"got {getattr(mask, 'dtype', type(mask).__name__)} of shape {np.shape(mask)}"
-            )
         if seed is not None:
             if mask is not None:
                 raise ConfigError(
                     "a seed is for all networks; reset with a seed or with a reset_mask"
                 )
             self.batch.reseed(seed)
-        elif self._reset_done:
+        elif self._reset_done or mask is not None:
             self.batch.begin(mask)
         self._reset_done = True
         return self._own(self.batch.shown.obs), {}
@@ -120,7 +124,8 @@ class Cage2VectorEnv(VectorEnv[Array, Array, Array]):
         if not isinstance(actions, np.ndarray):
             actions = np.asarray(actions)
         shown = self.batch.play(actions, self._fresh() if self.copy else None)
-        return shown.obs, shown.rewards, self._terminations, shown.truncated, self._infos(shown)
+        never_terminated = np.zeros(self.num_envs, np.bool_)
+        return shown.obs, shown.rewards, never_terminated, shown.truncated, self._infos(shown)
 
     def _check_may_step(self) -> None:
         if not self._reset_done:
@@ -186,8 +191,8 @@ class Cage2VectorEnv(VectorEnv[Array, Array, Array]):
 class Cage2Env(gymnasium.Env[Array, Any]):
     """One network of CAGE Challenge 2: `gymnasium.make("phalanx/Cage2-v0", red_agent="meander")`.
 
-    The settings are those of `Cage2VectorEnv`. info["action_mask"] (int8 [145]) is 0 for decoys
-    that blue knows it cannot place.
+    The settings mean what they mean in `Cage2VectorEnv`; without a seed, each Env plays other
+    games. info["action_mask"] (int8 [145]) is 0 for decoys that blue knows it cannot place.
     """
 
     metadata: dict[str, Any] = {"render_modes": ["ansi", "human"], "render_fps": 4}  # noqa: RUF012
@@ -213,6 +218,8 @@ class Cage2Env(gymnasium.Env[Array, Any]):
             num_threads=1,
             same_step=False,
         )
+        if seed is not None:
+            checked_seed(seed)
         self.render_mode = render_mode
         self.observation_space = observation_space(self.batch.shown)
         self.action_space = spaces.Discrete(NUM_ACTIONS)
@@ -282,6 +289,16 @@ class Cage2Env(gymnasium.Env[Array, Any]):
             return text
         print(text)
         return None
+
+    def save(self) -> dict[str, Array]:
+        """The whole state as arrays (see `restore`)."""
+        return self.batch.save()
+
+    def restore(self, saved: dict[str, Array]) -> Array:
+        """Continue a saved state exactly; returns the observation at which it was saved."""
+        self.batch.restore(saved)
+        self._began, self._over = True, bool(self.batch.nets["turn"][0] >= self.batch.horizon)
+        return self.batch.shown.obs[0].copy()
 
     def close(self) -> None:
         self.batch.close()

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from phalanx.cage2 import blue, red
 from phalanx.cage2.attackers import ESCALATE, EXPLOIT, IMPACT, SCAN, SWEEP, next_move
 from phalanx.cage2.bits import number
-from phalanx.cage2.crew import CHUNK, count_threads, join, leave, shard_start, take_chunk
+from phalanx.cage2.crew import count_threads, join, leave, shard_start, take_chunk
 from phalanx.cage2.network import (
     UNKNOWN,
     Network,
@@ -123,6 +123,8 @@ def play_turn(
     return tenths, infected, new_decoy, move, target, chosen
 
 
+CHUNK = 128  # networks that a thread takes at a time
+
 # --- the batch ------------------------------------------------------------------------------------
 
 
@@ -227,11 +229,11 @@ def play_turns(
     for others in range(threads):
         shard = (thread + others) % threads
         low, high = shard_start(size, shard, threads), shard_start(size, shard + 1, threads)
-        start = low + take_chunk(board, shard)
+        start = low + take_chunk(board, shard, CHUNK)
         while start < high:
             stop = min(start + CHUNK, high)
             play_shard(nets, memories, history, actions, odds, same_step, shown, start, stop)
-            start = low + take_chunk(board, shard)
+            start = low + take_chunk(board, shard, CHUNK)
     return leave(board, task, thread)
 
 

@@ -22,6 +22,8 @@ from phalanx.cage2.scenario import (
     SLEEP,
     VERB_OF_ACTION,
 )
+from phalanx.cage2.settings import checked_actions, checked_horizon, checked_num_envs
+from phalanx.errors import ConfigError
 
 # --- the 52 bits: four per host, activity (two) and compromised (two), first bit lowest -----------
 
@@ -239,8 +241,8 @@ class History:
     """
 
     def __init__(self, num_envs: int = 1, *, horizon: int = 100) -> None:
-        self.horizon = horizon
-        self.memories = records(num_envs, MEMORY)
+        self.horizon = checked_horizon(horizon)
+        self.memories = records(checked_num_envs(num_envs), MEMORY)
         self.begin()
 
     def begin(self) -> npt.NDArray[np.float32]:
@@ -249,9 +251,12 @@ class History:
         return obs
 
     def observe(self, actions: npt.ArrayLike, bits: npt.ArrayLike) -> npt.NDArray[np.float32]:
-        obs = np.empty((len(self.memories), HISTORY_SIZE), np.float32)
-        actions, bits = np.atleast_1d(np.asarray(actions)), np.atleast_2d(np.asarray(bits))
-        remember_turns(self.memories, actions, bits, self.horizon, obs)
+        size = len(self.memories)
+        obs = np.empty((size, HISTORY_SIZE), np.float32)
+        played, shown = checked_actions(np.asarray(actions), size), np.asarray(bits, np.float32)
+        if shown.shape != (size, NUM_BITS):
+            raise ConfigError(f"bits must have the shape {(size, NUM_BITS)}, got {shown.shape}")
+        remember_turns(self.memories, played, np.ascontiguousarray(shown), self.horizon, obs)
         return obs
 
     def action_masks(self) -> npt.NDArray[np.bool_]:

@@ -8,6 +8,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -32,10 +33,8 @@ def kernel(function: Function) -> Function:
     compiled = numba.njit(function, nogil=True, error_model="numpy", boundscheck=False)
     folder = cache_folder()
     if COMPILED and folder is not None:
-        # Numba takes the folder when caching is switched on, and otherwise looks only at the
-        # kernel's own file:
-        # after an edit of blue.py it would go on playing the old rule. A folder named by all files
-        # cannot.
+        # Numba looks only at the kernel's own file: after an edit of blue.py it would go on playing
+        # the old rule. A folder named by all files cannot.
         before, numba_config.CACHE_DIR = numba_config.CACHE_DIR, str(folder)
         try:
             compiled.enable_caching()
@@ -45,9 +44,7 @@ def kernel(function: Function) -> Function:
 
 
 def records(count: int, dtype: np.dtype[np.void]) -> npt.NDArray[np.void]:
-    """A batch of zeroed records that rules can take; without compilation, fields need numpy's
-    record class.
-    """
+    """A batch of zeroed records that rules can take: as numpy's own class where not compiled."""
     batch = np.zeros(count, dtype)
     return batch if COMPILED else batch.view(np.recarray)
 
@@ -60,26 +57,10 @@ def source_hash() -> str:
     return digest.hexdigest()[:16]
 
 
-_folder: list[Path | None] = []
-
-
+@cache
 def cache_folder() -> Path | None:
-    """Where compiled kernels of these rules are kept, or None (with one warning) if nowhere can be
-    written.
-    """
-    if not _folder:
-        _folder.append(_writable_folder())
-    return _folder[0]
-
-
-def _writable_folder() -> Path | None:
-    home = os.environ.get("PHALANX_CACHE_DIR")
-    root = (
-        Path(home)
-        if home
-        else Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "phalanx"
-    )
-    folder = root / f"cage2-{source_hash()}"
+    """Where compiled kernels of these rules are kept; None, and one warning, if nowhere can be."""
+    folder = _cache_root() / f"cage2-{source_hash()}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -89,24 +70,33 @@ def _writable_folder() -> Path | None:
             f"cannot write to {folder} ({error.strerror}): the simulator will be compiled anew in "
             "each process; set PHALANX_CACHE_DIR to a writable folder",
             RuntimeWarning,
-            stacklevel=2,
+            stacklevel=1,
         )
         return None
     return folder
 
 
-def announce_compilation() -> None:
-    """Say once, before the first call, that compiling takes a while; silent when the kernels are on
-    disk.
-    """
+def _cache_root() -> Path:
+    chosen = os.environ.get("PHALANX_CACHE_DIR")
+    if chosen:
+        return Path(chosen).expanduser().absolute()
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser().absolute() / "phalanx"
+
+
+def announce_compilation(kernel: Callable[..., Any]) -> None:
+    """Say once, before the first call, that compiling takes a while; silent if it is on disk."""
     folder = cache_folder()
-    if COMPILED and not _announced and (folder is None or not any(folder.rglob("*.nbc"))):
+    kept = folder is not None and any(folder.rglob(f"*.{kernel.__name__}-*.nbc"))
+    if COMPILED and not kept and not _announced:
+        _announced.add(kernel.__name__)
         print(
             "phalanx: compiling the simulator, once; this takes about ten seconds",
             file=sys.stderr,
             flush=True,
         )
-    _announced.append(True)
 
 
-_announced: list[bool] = []
+_announced: set[str] = set()
+
+if not COMPILED:
+    np.seterr(over="ignore")  # the dice wrap around, and plain numpy would warn

@@ -7,9 +7,10 @@ import numpy as np
 import numpy.typing as npt
 
 from phalanx.cage2.env import Cage2VectorEnv
-from phalanx.errors import MissingError
+from phalanx.errors import ConfigError, MissingError
 
 try:
+    from stable_baselines3.common.monitor import Monitor
     from stable_baselines3.common.vec_env import VecEnv
 except ImportError:
     raise MissingError('Stable-Baselines3 is not installed: pip install "phalanx[sb3]"') from None
@@ -25,6 +26,8 @@ class Cage2VecEnv(VecEnv):  # type: ignore[misc]
     """
 
     def __init__(self, num_envs: int, **settings: Any) -> None:
+        if "autoreset_mode" in settings:
+            raise ConfigError("SB3 wants the same-step autoreset; leave autoreset_mode out")
         self.envs = Cage2VectorEnv(num_envs, **settings)
         super().__init__(
             num_envs, self.envs.single_observation_space, self.envs.single_action_space
@@ -64,7 +67,7 @@ class Cage2VecEnv(VecEnv):  # type: ignore[misc]
         self.envs.close()
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
-        return [getattr(self.envs, attr_name)] * len(self._chosen(indices))
+        return self._by_network(getattr(self.envs, attr_name), indices)
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
         setattr(self.envs, attr_name, value)
@@ -72,14 +75,19 @@ class Cage2VecEnv(VecEnv):  # type: ignore[misc]
     def env_method(
         self, method_name: str, *method_args: Any, indices: Any = None, **method_kwargs: Any
     ) -> list[Any]:
-        result = getattr(self.envs, method_name)(*method_args, **method_kwargs)
+        return self._by_network(
+            getattr(self.envs, method_name)(*method_args, **method_kwargs), indices
+        )
+
+    def _by_network(self, value: Any, indices: Any) -> list[Any]:
+        """One row for each chosen network; what is the same for all is repeated."""
         chosen = self._chosen(indices)
-        if isinstance(result, np.ndarray) and len(result) == self.num_envs:
-            return [result[i] for i in chosen]
-        return [result] * len(chosen)
+        if isinstance(value, np.ndarray) and value.shape[:1] == (self.num_envs,):
+            return [value[i] for i in chosen]
+        return [value] * len(chosen)
 
     def env_is_wrapped(self, wrapper_class: type, indices: Any = None) -> list[bool]:
-        return [False] * len(self._chosen(indices))
+        return [wrapper_class is Monitor] * len(self._chosen(indices))  # its infos are here
 
     def _chosen(self, indices: int | Sequence[int] | None) -> list[int]:
         return list(self._get_indices(indices))

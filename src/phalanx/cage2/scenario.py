@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from phalanx.errors import ActionError, ConfigError, choices
+
 # --- hosts, in the order of every table, action index and observation bit -------------------------
 
 HOSTS = (
@@ -132,12 +134,20 @@ ACTION_SLEEP, ACTION_MONITOR = 0, 1
 def action_index(verb: str, host: str | None = None) -> int:
     """The number of an action by its name: `action_index("Restore", "User3")`."""
     if host is None:
-        return ("Sleep", "Monitor").index(verb)
-    return 2 + NUM_HOSTS * HOST_VERBS.index(verb) + HOSTS.index(host)
+        return _index("action without a host", verb, ("Sleep", "Monitor"))
+    return 2 + NUM_HOSTS * _index("action", verb, HOST_VERBS) + _index("host", host, HOSTS)
+
+
+def _index(what: str, name: str, names: tuple[str, ...]) -> int:
+    if name not in names:
+        raise ConfigError(choices(what, name, names))
+    return names.index(name)
 
 
 def action_name(action: int) -> str:
     """The name of an action by its number: `"Restore User3"`."""
+    if not 0 <= action < NUM_ACTIONS:
+        raise ActionError(f"action {action} is not one of 0..{NUM_ACTIONS - 1}")
     if action < 2:
         return ("Sleep", "Monitor")[action]
     return f"{HOST_VERBS[(action - 2) // NUM_HOSTS]} {HOSTS[(action - 2) % NUM_HOSTS]}"

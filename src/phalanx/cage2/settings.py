@@ -3,15 +3,18 @@
 import os
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from phalanx.cage2.rule import COMPILED
-from phalanx.cage2.scenario import DRAWN, RED_AGENTS, RULE_SETS
-from phalanx.errors import ConfigError, choices
+from phalanx.cage2.scenario import DRAWN, NUM_ACTIONS, RED_AGENTS, RULE_SETS
+from phalanx.errors import ActionError, ConfigError, choices
 
 MAX_HORIZON = 10_000
+MAX_THREADS = 1024
 
 RedAgent = str | Mapping[str, float] | Sequence[str]
 
@@ -20,8 +23,7 @@ def red_agent_number(name: str) -> int:
     """The number of a red agent by any usual spelling: b_line, B_lineAgent, bline, RedMeanderAgent,
     sleep.
     """
-    plain = re.sub(r"[^a-z]", "", str(name).lower())
-    plain = plain.removeprefix("red").removesuffix("agent")
+    plain = re.sub(r"[_\- ]", "", str(name).lower()).removeprefix("red").removesuffix("agent")
     known = [agent.replace("_", "") for agent in RED_AGENTS]
     if plain not in known:
         raise ConfigError(choices("red agent", name, RED_AGENTS))
@@ -43,7 +45,7 @@ def red_agent_weights(spec: str | Mapping[str, float]) -> dict[str, float]:
         agent = RED_AGENTS[red_agent_number(name)]
         if agent in weights:
             raise ConfigError(f"red agent {agent} is named twice in {spec!r}; give each one weight")
-        weights[agent] = float(weight)
+        weights[agent] = _number(weight, spec)
     if not weights or min(weights.values()) < 0 or not abs(sum(weights.values()) - 1) < 1e-6:
         total = sum(weights.values())
         raise ConfigError(
@@ -55,11 +57,15 @@ def red_agent_weights(spec: str | Mapping[str, float]) -> dict[str, float]:
 
 def _weight(part: str, whole: str) -> tuple[str, float]:
     name, equals, number = part.partition("=")
+    return name.strip(), _number(number, whole) if equals else float("nan")
+
+
+def _number(weight: object, whole: object) -> float:
     try:
-        return name.strip(), float(number) if equals else float("nan")
-    except ValueError:
+        return float(weight)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
         raise ConfigError(
-            f"{number!r} in red agents {whole!r} is not a number; write b_line=0.5,meander=0.5"
+            f"{weight!r} in red agents {whole!r} is not a number; write b_line=0.5,meander=0.5"
         ) from None
 
 
@@ -68,6 +74,8 @@ def red_agent_plan(
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
     """Who attacks each network (or DRAWN), uint8 [N], and the odds where it is drawn, int64 [3]."""
     odds = np.zeros(len(RED_AGENTS), np.int64)
+    if not isinstance(spec, str | Mapping | Sequence | np.ndarray):
+        raise ConfigError(choices("red agent", spec, RED_AGENTS))
     if not isinstance(spec, str | Mapping):
         if len(spec) != num_envs:
             raise ConfigError(
@@ -114,15 +122,47 @@ def _is_whole(value: object) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
+def checked_index(index: int) -> int:
+    if not _is_whole(index) or not 0 <= index < 2**62:
+        raise ConfigError(f"first_index must be a whole number, 0 or more, got {index!r}")
+    return int(index)
+
+
 def checked_threads(num_threads: int | str, num_envs: int) -> int:
     """How many threads share a batch; "auto" is one per core, but at least 1 024 networks each."""
     if num_threads == "auto":
-        cores = (
-            len(os.sched_getaffinity(0))
-            if hasattr(os, "sched_getaffinity")
-            else os.cpu_count() or 1
+        return max(1, min(count_cores(), num_envs // 1024)) if COMPILED else 1
+    if not _is_whole(num_threads) or not 1 <= int(num_threads) <= MAX_THREADS:
+        raise ConfigError(f"num_threads must be 1 to {MAX_THREADS}, or 'auto', got {num_threads!r}")
+    return min(int(num_threads), num_envs) if COMPILED else 1
+
+
+def count_cores() -> int:
+    """Cores that this process may use: by its affinity, and by the quota of its container."""
+    cores = os.cpu_count() or 1
+    if hasattr(os, "sched_getaffinity"):
+        cores = len(os.sched_getaffinity(0))
+    try:
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+        return max(1, min(cores, round(int(quota) / int(period))))
+    except (OSError, ValueError):  # no such file, or "max": no quota
+        return cores
+
+
+def checked_actions(actions: npt.NDArray[Any], num_envs: int) -> npt.NDArray[np.int64]:
+    """Actions that are one of 0..144 for each network; others are refused before the turn."""
+    if not isinstance(actions, np.ndarray) or actions.shape != (num_envs,):
+        raise ActionError(
+            f"actions must be an array of shape ({num_envs},), one whole number per environment; "
+            f"got {type(actions).__name__} of shape {np.shape(actions)}"
         )
-        return max(1, min(cores, num_envs // 1024)) if COMPILED else 1
-    if not isinstance(num_threads, int) or num_threads < 1:
-        raise ConfigError(f"num_threads must be 1 or more, or 'auto', got {num_threads!r}")
-    return min(num_threads, num_envs) if COMPILED else 1
+    if actions.dtype.kind not in "iu":
+        raise ActionError(
+            f"actions must be whole numbers 0..{NUM_ACTIONS - 1}, got dtype {actions.dtype}"
+        )
+    if actions.min() < 0 or actions.max() >= NUM_ACTIONS:
+        i = int(np.flatnonzero((actions < 0) | (actions >= NUM_ACTIONS))[0])
+        raise ActionError(
+            f"action {actions[i]} of environment {i} is not one of 0..{NUM_ACTIONS - 1}"
+        )
+    return np.ascontiguousarray(actions, np.int64)
