@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from phalanx.cage2.attackers import RED_ACTIONS
+from phalanx.cage2.batch import Batch
 from phalanx.cage2.kernel import LOG, Shown, begin_episodes, replay_turn
 from phalanx.cage2.network import LOADED, NETWORK, TRUE
 from phalanx.cage2.observation import MEMORY, NUM_BITS
@@ -121,6 +122,11 @@ class Game:
         action = np.array([action_index(*blue.split())])
         replay_turn(self.nets, np.ones(1, np.bool_), action, loaded, self.log)
         return self
+
+    def put_into(self, batch: Batch) -> None:
+        """Give every network of the batch this state; their dice and turns stay their own."""
+        for name in set(NETWORK.names or ()) - {"stream", "episode", "turn", "horizon"}:
+            batch.nets[name] = self.nets[name][0]
 
     # --- looking --------------------------------------------------------------------------------
 

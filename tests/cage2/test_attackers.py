@@ -194,3 +194,8 @@ def test_meander_does_not_escalate_a_mapped_host_that_it_must_exploit_again() ->
     game = Game().having(scan_tried=ALL, swept=7, named=mask("User1"), mapped=mask("User1"))
     game.having(known=mask("User1")).turn(target="User1")
     assert game.red_did == "ExploitRemoteService User1"
+
+
+def test_meander_may_escalate_any_host_that_it_holds() -> None:
+    game = Game().having(swept=7, scan_tried=ALL, named=mask("User1", "User2"), mapped=0)
+    assert game.turn(target="User2").red_did == "PrivilegeEscalate User2"

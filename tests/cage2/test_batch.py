@@ -7,9 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from phalanx.cage2 import Batch
+from phalanx.cage2 import Batch, Cage2Env, Cage2VectorEnv, action_index
+from phalanx.cage2.network import NETWORK
 from phalanx.cage2.scenario import NUM_ACTIONS, RED_AGENTS, RULE_SETS
+from phalanx.cage2.settings import checked_horizon, checked_threads, red_agent_weights
 from phalanx.errors import ActionError, ConfigError
+from tests.cage2.game import ALL, Game, names
 
 some_settings = st.fixed_dictionaries(
     {
@@ -280,3 +283,59 @@ def test_actions_of_any_whole_kind_are_played_alike(dtype: Any) -> None:
 def test_who_begins_anew_must_be_said_for_every_network(chosen: Any) -> None:
     with pytest.raises(ConfigError, match=r"bool array of shape \(3,\)"):
         Batch(3).begin(chosen)
+
+
+def test_nothing_of_an_episode_reaches_the_next() -> None:
+    batch = Batch(1, red_agent="meander")
+    first = batch.nets.copy()
+    fields = set(NETWORK.names or ())
+    for name in fields - {"stream", "episode", "horizon", "red_plan", "rules"}:
+        batch.nets[name] = 5
+    batch.begin()
+    for name in fields - {"episode"}:
+        assert np.array_equal(batch.nets[name], first[name]), name
+
+
+def test_infected_after_is_taken_between_the_two_moves() -> None:
+    game = Game().session("User1", "removable").session("User2", "root").remembers("User3", 25)
+    batch = Batch(1, red_agent="meander")
+    game.red_will("exploit", "User3").put_into(batch)
+    shown = batch.play(np.array([action_index("Remove", "User1")]))
+    assert names(shown.infected_before[0]) == {"User0", "User1", "User2"}
+    assert names(shown.infected_after[0]) == {"User0", "User2"}
+    assert names(batch.nets["sessions"][0]) == {"User0", "User2", "User3"}
+
+
+def test_a_beginning_shows_user0_only() -> None:
+    batch = Batch(1, red_agent="meander")
+    batch.nets["sessions"] = ALL
+    batch.play(np.zeros(1, np.int64))
+    batch.begin()
+    shown = batch.shown
+    assert names(shown.infected_before[0]) == names(shown.infected_after[0]) == {"User0"}
+
+
+def test_the_rule_set_arrives() -> None:
+    for number, rules in enumerate(RULE_SETS):
+        batches = (
+            Batch(2, rules=rules),
+            Cage2Env(rules=rules).batch,
+            Cage2VectorEnv(2, rules=rules).batch,
+        )
+        assert all(set(batch.nets["rules"].tolist()) == {number} for batch in batches)
+
+
+def test_seed_and_first_index_arrive() -> None:
+    streams = Cage2VectorEnv(4, seed=9).batch.nets["stream"].tolist()
+    later = Cage2VectorEnv(2, seed=9, first_index=2).batch.nets["stream"].tolist()
+    assert later == streams[2:]
+    assert set(streams).isdisjoint(Cage2VectorEnv(4, seed=8).batch.nets["stream"].tolist())
+
+
+def test_limits_of_settings() -> None:
+    assert checked_horizon(10_000) == 10_000
+    assert checked_threads(8, 3) == 3
+    with pytest.raises(ConfigError, match="twice"):
+        red_agent_weights({"b_line": 0.5, "bline": 0.5})
+    with pytest.raises(ConfigError, match="sum to 1"):
+        red_agent_weights("b_line=0.5,meander=0.49")

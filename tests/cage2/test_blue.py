@@ -122,6 +122,10 @@ def test_q3_restore_of_the_server_brings_the_service_back() -> None:
     assert game.cost == 10  # and no longer 110
 
 
+def test_only_the_servers_restore_brings_the_service_back() -> None:
+    assert quiet().having(service=0).turn("Restore Enterprise0").cost == 110
+
+
 POSSIBLE = {
     "Defender": "Apache HarakaSMPT Tomcat Vsftpd",
     "Enterprise0": "Apache HarakaSMPT Tomcat Vsftpd",

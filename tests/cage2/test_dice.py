@@ -7,9 +7,10 @@ import pytest
 from phalanx.cage2 import Batch
 from phalanx.cage2.kernel import LOG, replay_turn
 from phalanx.cage2.network import LOADED, NETWORK, TRUE, seed_networks
+from phalanx.cage2.red import BEST_CHANCE, DETECTION_CHANCE
 from phalanx.cage2.rule import records
 from phalanx.cage2.scenario import EXPLOITS, HOSTS, MEANDER
-from tests.cage2.game import ALL, Game
+from tests.cage2.game import ALL, Game, mask
 
 DRAWS = 20_000
 
@@ -125,3 +126,26 @@ def test_networks_have_streams_of_their_own() -> None:
         seed_networks(nets, np.full(10_000, seed, np.uint64), 0, 1)
         streams.append(nets["stream"])
     assert len(np.unique(np.concatenate(streams))) == 20_000
+
+
+def test_all_dice_of_an_episode_are_independent() -> None:
+    """Red's target, exploit and detection in two turns, and who attacks: seven dice, in pairs."""
+    game = Game().remembers("User3", 80, 25).remembers("User4", 80, 25)
+    game.having(known=mask("User3", "User4"), named=0, swept=7, scan_tried=ALL)
+    batch = Batch(DRAWS, red_agent="b_line=0.5,meander=0.5", seed=4)
+    events = [(batch.nets["red"] == 0, 0.5)]
+    for _ in range(2):
+        game.put_into(batch)
+        batch.play(np.zeros(DRAWS, np.int64))
+        events.append((batch.nets["last_exploited"] == HOSTS.index("User3"), 0.5))
+        events.append(((batch.nets["root"] & mask("User3", "User4")) != 0, 0.75))  # Haraka
+        events.append((batch.nets["alert"] >= 0, 0.95))
+    for k, (one, chance) in enumerate(events):
+        assert within_four_errors(int(one.sum()), chance), k
+        for j, (other, its) in enumerate(events[:k]):
+            assert within_four_errors(int((one & other).sum()), chance * its), (j, k)
+
+
+def test_the_chances_are_those_of_the_rule_book() -> None:
+    assert BEST_CHANCE / LOADED == 0.75
+    assert abs(DETECTION_CHANCE / LOADED - 0.95) < 1e-9

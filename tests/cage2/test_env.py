@@ -205,6 +205,31 @@ def test_returned_arrays_are_the_callers_to_keep() -> None:
     assert all(np.array_equal(a, b) for a, b in zip(kept, copies, strict=True))
 
 
+def test_infos_and_first_observations_are_the_callers_to_keep() -> None:
+    envs = Cage2VectorEnv(3, red_agent="meander", horizon=20, seed=1)
+    first, kept = envs.reset()[0], []
+    for actions in random_actions(40, 3):
+        infos = envs.step(actions)[4]
+        if infos:
+            kept.append((infos, {name: value.copy() for name, value in infos.items()}))
+    assert len(kept) == 2
+    assert all(np.array_equal(a[name], b[name]) for a, b in kept for name in a)
+    for _ in range(15):
+        envs.step(np.zeros(3, int))
+    envs.reset(options={"reset_mask": np.array([True, False, False])})
+    assert not first.any()
+
+
+def test_the_last_observation_is_that_of_the_last_turn() -> None:
+    env, twin = (Cage2Env(red_agent="meander", horizon=horizon, seed=1) for horizon in (30, 99))
+    env.reset()
+    twin.reset()
+    for _ in range(30):
+        one, other = env.step(0), twin.step(0)
+    assert np.array_equal(one[0], other[0])
+    assert env.access.tolist() == twin.access.tolist()
+
+
 def test_flags_of_one_step_do_not_reach_the_next() -> None:
     envs = Cage2VectorEnv(2, horizon=3)
     envs.reset()

@@ -32,6 +32,12 @@ def test_operational_hosts_are_reached_from_any_enterprise_session(foothold: str
     assert Game().session(foothold, "stuck").red_will("sweep", "Operational").turn().success
 
 
+@pytest.mark.parametrize("action", ["scan", "exploit"])
+def test_a_user_session_is_enough_to_reach_the_server(action: str) -> None:
+    game = Game().session("Enterprise1", "stuck").remembers("Op_Server0", 22)
+    assert game.red_will(action, "Op_Server0").turn().activity("Op_Server0") != "None"
+
+
 def test_defender_is_no_way_into_the_operational_subnet() -> None:
     game = Game().session("Defender", "root").red_will("sweep", "Operational").turn()
     assert not game.success
@@ -157,6 +163,17 @@ def test_a_decoy_defeats_its_exploit(decoy: str, exploit: str) -> None:
     assert game.success is False
     assert game.access("Enterprise0") == "none"
     assert game.activity("Enterprise0") == "Scan"
+
+
+@pytest.mark.parametrize(
+    ("host", "decoy", "exploit"),
+    [("Enterprise1", "Femitter", FTP), ("User1", "Smss", EB), ("User1", "Svchost", BK)],
+)
+def test_windows_decoys_defeat_their_exploit(host: str, decoy: str, exploit: str) -> None:
+    for standing, activity in ((decoy, "Scan"), ("Tomcat", "None")):
+        game = Game().remembers(host, *EXPLOIT_PORTS).decoy(host, standing)
+        game.red_will("exploit", host).turn(exploit=exploit)
+        assert (game.success, game.activity(host)) == (False, activity)
 
 
 def test_a_genuine_service_answers_before_a_decoy() -> None:

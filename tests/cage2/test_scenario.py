@@ -8,12 +8,16 @@ from phalanx.cage2.scenario import (
     DECOYS,
     EXPLOIT_PORTS,
     EXPLOIT_RANKS,
+    FTP,
     HOSTS,
+    HTTP_RFI,
+    HTTPS_RFI,
     LISTENING,
     NUM_ACTIONS,
     NUM_LISTENING,
     OPTIONS,
     PLACEABLE,
+    SQL,
     action_index,
     action_name,
 )
@@ -38,6 +42,13 @@ def test_the_best_exploit_has_the_highest_rank() -> None:
         options = [k for k in range(8) if int(OPTIONS[ports]) >> k & 1]
         if options:
             assert EXPLOIT_RANKS[BEST[OPTIONS[ports]]] == max(EXPLOIT_RANKS[k] for k in options)
+
+
+def test_the_numbers_of_the_rule_book() -> None:
+    assert EXPLOIT_RANKS == (2.0, 1.0, 3.0, 4.0, 0.1, 5.0, 6.0, 7.0)
+    assert NUM_LISTENING[:, 0].tolist() == [3, 1, 7, 7, 1, 1, 1, 1, 2, 2, 4, 4, 5]
+    web = [int(OPTIONS[1 << SQL | 1 << other]) >> SQL & 1 for other in (HTTP_RFI, HTTPS_RFI, FTP)]
+    assert web == [1, 1, 0]
 
 
 def test_actions_are_numbered_as_in_the_challenge() -> None:
