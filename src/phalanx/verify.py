@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from phalanx.cage2.attackers import EXPLOIT, RED_ACTIONS, SCAN, SWEEP
-from phalanx.cage2.kernel import LOG, Shown, begin_episodes, replay_turn
+from phalanx.cage2.kernel import LOG, allocate, begin_episodes, replay_turn
 from phalanx.cage2.network import ACTIVE, LOADED, NAME_KNOWN, NETWORK, RUNNING, TRUE, UNKNOWN
 from phalanx.cage2.observation import MEMORY, NUM_BITS
 from phalanx.cage2.rule import announce_compilation, records
@@ -161,12 +161,9 @@ def _begin(traces: Traces) -> Array:
     n = len(traces.red)
     nets = records(n, NETWORK)
     nets["red_plan"], nets["rules"] = traces.red, rule_set_number(traces.rules)
-    one, row = np.zeros(n, np.float64), np.zeros((n, NUM_HOSTS), np.uint8)
-    bits, masks = np.zeros((n, NUM_BITS), np.float32), np.zeros(n, np.uint16)
-    shown = Shown(bits, bits, one, np.zeros(n, np.bool_), row, row, row, masks, masks, one)
-    begin_episodes(
-        nets, records(1, MEMORY), False, np.ones(n, np.bool_), np.zeros(3, np.int64), shown
-    )
+    everyone, odds = np.ones(n, np.bool_), np.zeros(3, np.int64)
+    shown = allocate(n, NUM_BITS, np.float32)
+    begin_episodes(nets, records(1, MEMORY), False, everyone, odds, shown)
     return nets
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from phalanx.cage2.attackers import RED_ACTIONS
 from phalanx.cage2.batch import Batch
-from phalanx.cage2.kernel import LOG, Shown, begin_episodes, replay_turn
+from phalanx.cage2.kernel import LOG, allocate, begin_episodes, replay_turn
 from phalanx.cage2.network import LOADED, NETWORK, TRUE
 from phalanx.cage2.observation import MEMORY, NUM_BITS
 from phalanx.cage2.rule import records
@@ -42,10 +42,8 @@ class Game:
         self.nets["red_plan"], self.nets["rules"] = RED_AGENTS.index(red), RULE_SETS.index(rules)
         self.nets["horizon"] = 100
         self.log = records(1, LOG)
-        one, row = np.zeros(1), np.zeros((1, NUM_HOSTS), np.uint8)
-        bits, sets = np.zeros((1, NUM_BITS), np.float32), np.zeros(1, np.uint16)
-        shown = Shown(bits, bits, one, np.zeros(1, np.bool_), row, row, row, sets, sets, one)
         everyone, odds = np.ones(1, np.bool_), np.zeros(3, np.int64)
+        shown = allocate(1, NUM_BITS, np.float32)
         begin_episodes(self.nets, records(1, MEMORY), False, everyone, odds, shown)
 
     def __getattr__(self, name: str) -> Any:

@@ -47,10 +47,7 @@ def next_move(net: Network, target_die: int) -> Move:
 
 # --- B-line: one straight way to the operational server -------------------------------------------
 
-TARGET, GATEWAY = (
-    -2,
-    -3,
-)  # the user host drawn at the start, and the enterprise host that it points to
+TARGET, GATEWAY = -2, -3  # the user host drawn at the start, and the host that it points to
 LINE = (
     (SWEEP, USER_SUBNET),
     (SCAN, TARGET), (EXPLOIT, TARGET), (ESCALATE, TARGET),
@@ -59,23 +56,7 @@ LINE = (
     (SCAN, ENTERPRISE2), (EXPLOIT, ENTERPRISE2), (ESCALATE, ENTERPRISE2),
     (SCAN, OP_SERVER0), (EXPLOIT, OP_SERVER0), (ESCALATE, OP_SERVER0), (IMPACT, OP_SERVER0),
 )  # fmt: skip
-FALL_BACK = (
-    0,
-    1,
-    2,
-    2,
-    2,
-    2,
-    5,
-    5,
-    5,
-    5,
-    9,
-    9,
-    9,
-    12,
-    13,
-)  # [step]: where to go on after a failure
+FALL_BACK = (0, 1, 2, 2, 2, 2, 5, 5, 5, 5, 9, 9, 9, 12, 13)  # [step]: where a failure leads
 EXPLOIT_SERVER, LAST_STEP = 12, 14
 TARGETS = hosts(USER1, USER2, USER3, USER4)
 POINT_TO_ENTERPRISE1 = hosts(USER1, USER2)

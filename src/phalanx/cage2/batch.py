@@ -7,11 +7,10 @@ import numpy as np
 import numpy.typing as npt
 
 from phalanx.cage2.crew import Crew
-from phalanx.cage2.kernel import Shown, begin_episodes, play_turns
+from phalanx.cage2.kernel import Shown, allocate, begin_episodes, play_turns
 from phalanx.cage2.network import NETWORK, seed_networks
 from phalanx.cage2.observation import HISTORY_SIZE, MEMORY, NUM_BITS, action_masks
 from phalanx.cage2.rule import announce_compilation, records
-from phalanx.cage2.scenario import NUM_HOSTS
 from phalanx.cage2.settings import (
     RedAgent,
     checked_actions,
@@ -72,24 +71,9 @@ class Batch:
         self.nets = records(num_envs, NETWORK)
         self.nets["red_plan"], self.nets["horizon"], self.nets["rules"] = plan, self.horizon, number
         self.memories = records(num_envs if self.history else 1, MEMORY)
-        self.shown = self._allocate(np.dtype(name))
+        self.shown = allocate(num_envs, HISTORY_SIZE if self.history else NUM_BITS, name)
         announce_compilation(play_turns)
         self.reseed(seed)
-
-    def _allocate(self, dtype: np.dtype[Any]) -> Shown:
-        size, n = HISTORY_SIZE if self.history else NUM_BITS, self.num_envs
-        return Shown(
-            obs=np.zeros((n, size), dtype),
-            final_obs=np.zeros((n, size), dtype),
-            rewards=np.zeros(n, np.float64),
-            truncated=np.zeros(n, np.bool_),
-            known=np.zeros((n, NUM_HOSTS), np.uint8),
-            scanned=np.zeros((n, NUM_HOSTS), np.uint8),
-            access=np.zeros((n, NUM_HOSTS), np.uint8),
-            infected_before=np.zeros(n, np.uint16),
-            infected_after=np.zeros(n, np.uint16),
-            returns=np.zeros(n, np.float64),
-        )
 
     def reseed(self, seed: int | Sequence[int]) -> None:
         """Begin episode 0 with the dice of (seed, index), or with a seed (and index 0) for each."""

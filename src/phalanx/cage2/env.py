@@ -81,9 +81,33 @@ class Cage2VectorEnv(VectorEnv[Array, Array, Array]):
         self.single_observation_space = observation_space(shown)
         self.single_action_space = spaces.Discrete(NUM_ACTIONS)
         self._reset_done = False
-        # The truth about each network, after the last step: live views, overwritten by the next.
-        self.known, self.scanned, self.access = shown.known, shown.scanned, shown.access
-        self.infected_before, self.infected_after = shown.infected_before, shown.infected_after
+
+    # The truth about each network after the last step: live views, overwritten by the next.
+
+    @property
+    def known(self) -> Array:
+        """Whose address red knows: uint8 [N, 13]."""
+        return self.batch.shown.known
+
+    @property
+    def scanned(self) -> Array:
+        """Whose ports red knows: uint8 [N, 13]."""
+        return self.batch.shown.scanned
+
+    @property
+    def access(self) -> Array:
+        """How far red has come: uint8 [N, 13], 0 none, 1 user, 2 root."""
+        return self.batch.shown.access
+
+    @property
+    def infected_before(self) -> Array:
+        """Hosts that red held before blue's move, as sets: uint16 [N], bit h for host h."""
+        return self.batch.shown.infected_before
+
+    @property
+    def infected_after(self) -> Array:
+        """Hosts that red held after blue's move and before its own: uint16 [N]."""
+        return self.batch.shown.infected_after
 
     # The bounds of a batch take more memory than the batch: made when somebody asks for them.
 

@@ -135,12 +135,44 @@ class Shown(NamedTuple):
     final_obs: npt.NDArray[Any]  # the same for the last turn of an episode; other rows are old
     rewards: npt.NDArray[np.float64]  # [N]
     truncated: npt.NDArray[np.bool_]  # [N]
-    known: npt.NDArray[np.uint8]  # [N, 13]
-    scanned: npt.NDArray[np.uint8]  # [N, 13]
-    access: npt.NDArray[np.uint8]  # [N, 13]
+    truth: npt.NDArray[np.uint64]  # [N, 6]: known, scanned, access, a byte per host, 16 bytes each
     infected_before: npt.NDArray[np.uint16]  # [N] sets of hosts that red held before blue's move
     infected_after: npt.NDArray[np.uint16]  # [N] ... and after it, before red's
     returns: npt.NDArray[np.float64]  # [N] of the episodes that just ended; other rows are old
+
+    @property
+    def known(self) -> npt.NDArray[np.uint8]:
+        """Whose address red knows: uint8 [N, 13], a view."""
+        return self.truth.view(np.uint8)[:, :NUM_HOSTS]
+
+    @property
+    def scanned(self) -> npt.NDArray[np.uint8]:
+        """Whose ports red knows: uint8 [N, 13], a view."""
+        return self.truth.view(np.uint8)[:, 16 : 16 + NUM_HOSTS]
+
+    @property
+    def access(self) -> npt.NDArray[np.uint8]:
+        """How far red has come: uint8 [N, 13], 0 none, 1 user, 2 root; a view."""
+        return self.truth.view(np.uint8)[:, 32 : 32 + NUM_HOSTS]
+
+
+def allocate(size: int, width: int, dtype: Any) -> Shown:
+    """Arrays for `size` networks with observations of `width` numbers."""
+    return Shown(
+        obs=np.zeros((size, width), dtype),
+        final_obs=np.zeros((size, width), dtype),
+        rewards=np.zeros(size, np.float64),
+        truncated=np.zeros(size, np.bool_),
+        truth=np.zeros((size, 6), np.uint64),
+        infected_before=np.zeros(size, np.uint16),
+        infected_after=np.zeros(size, np.uint16),
+        returns=np.zeros(size, np.float64),
+    )
+
+
+# [8 bits]: each as a byte of its own, so that a set of hosts is written as two words
+AS_BYTES = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little")
+AS_WORD = np.ascontiguousarray(AS_BYTES).view(np.uint64)[:, 0]
 
 
 @rule
@@ -152,12 +184,14 @@ def write_obs(net: Network, memory: Any, history: bool, row: Any) -> None:
 
 
 @rule
-def write_truth(net: Network, shown: Shown, i: int) -> None:
+def write_truth(net: Network, row: Any) -> None:
     """Red's true standing on each host: address known, ports known, no access, user or root."""
-    for host in range(NUM_HOSTS):
-        shown.known[i, host] = (net.known >> host) & 1
-        shown.scanned[i, host] = (net.scanned >> host) & 1
-        shown.access[i, host] = ((net.sessions >> host) & 1) + ((net.root >> host) & 1)
+    row[0] = AS_WORD[net.known & 255]
+    row[1] = AS_WORD[net.known >> 8]
+    row[2] = AS_WORD[net.scanned & 255]
+    row[3] = AS_WORD[net.scanned >> 8]
+    row[4] = AS_WORD[net.sessions & 255] + AS_WORD[net.root & 255]
+    row[5] = AS_WORD[net.sessions >> 8] + AS_WORD[net.root >> 8]
 
 
 @rule
@@ -206,7 +240,7 @@ def play_shard(
                     write_obs(net, memory, history, shown.final_obs[i])
                     begin_anew(net, memory, history, odds)
         write_obs(net, memory, history, shown.obs[i])
-        write_truth(net, shown, i)
+        write_truth(net, shown.truth[i])
 
 
 @kernel
@@ -248,7 +282,7 @@ def begin_episodes(
             begin_anew(net, memory, history, odds)
             shown.infected_before[i] = shown.infected_after[i] = net.sessions
         write_obs(net, memory, history, shown.obs[i])
-        write_truth(net, shown, i)
+        write_truth(net, shown.truth[i])
 
 
 LOG = np.dtype(

@@ -51,16 +51,8 @@ NUM_EXPLOITS = len(EXPLOITS)
 ETERNAL_BLUE, BLUE_KEEP, HTTP_RFI, HTTPS_RFI, SSH, SQL, HARAKA, FTP = range(NUM_EXPLOITS)
 NO_EXPLOIT = -1
 
-EXPLOIT_PORTS = (
-    139,
-    3389,
-    80,
-    443,
-    22,
-    3390,
-    25,
-    21,
-)  # bit k of a port mask stands for the port of exploit k
+# Bit k of a port mask stands for the port of exploit k.
+EXPLOIT_PORTS = (139, 3389, 80, 443, 22, 3390, 25, 21)
 EXPLOIT_RANKS = (2.0, 1.0, 3.0, 4.0, 0.1, 5.0, 6.0, 7.0)
 
 # --- images: what listens on a host, and what each exploit meets there ----------------------------
