@@ -10,8 +10,8 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c co
 help:            ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 12
 
-train: $(VENV)/core              ## install, then play every scripted defender against every attacker
-	$(BIN)/phalanx evaluate
+train: $(VENV)/core              ## install, then train a defender for about three minutes
+	$(BIN)/phalanx train
 
 test: $(VENV)/test               ## install, then run all tests
 	$(BIN)/python -m pytest -n 2 --dist loadfile tests

@@ -78,3 +78,21 @@ class History:
             [np.float32(now) / np.float32(self.horizon)],
         ]
         return np.array([value for part in parts for value in part], np.float32)
+
+
+def gae(
+    rewards: Any, values: Any, next_values: Any, ended: Any, discounts: Any, decay: float
+) -> Any:
+    """The double sum: every later error of the same episode, discounted and decayed."""
+    turns = len(rewards)
+    errors = [rewards[t] + discounts[t] * next_values[t] - values[t] for t in range(turns)]
+    advantages = []
+    for t in range(turns):
+        total, weight = 0.0, 1.0
+        for later in range(t, turns):
+            total += weight * errors[later]
+            if ended[later]:
+                break
+            weight *= discounts[later] * decay
+        advantages.append(total)
+    return advantages

@@ -9,8 +9,15 @@ from difflib import get_close_matches
 from typing import Any, NamedTuple, NoReturn
 
 import phalanx
-from phalanx import bench, evaluate, verify
-from phalanx.config import BenchConfig, EvaluateConfig, VerifyConfig, add_flags, from_flags
+from phalanx import bench, evaluate, train, verify
+from phalanx.config import (
+    BenchConfig,
+    EvaluateConfig,
+    TrainConfig,
+    VerifyConfig,
+    add_flags,
+    from_flags,
+)
 from phalanx.errors import ConfigError, PhalanxError, choices
 
 
@@ -21,6 +28,7 @@ class Command(NamedTuple):
 
 
 COMMANDS = {
+    "train": Command(TrainConfig, train.main, "phalanx train --red-agent meander --n-envs 512"),
     "evaluate": Command(
         EvaluateConfig,
         evaluate.main,

@@ -16,27 +16,155 @@ from types import UnionType
 from typing import Any, Union
 
 from phalanx.cage2.defenders import DEFENDERS, make_defender
-from phalanx.cage2.scenario import RED_AGENTS
+from phalanx.cage2.scenario import HORIZONS, RED_AGENTS
 from phalanx.cage2.settings import (
     checked_horizon,
+    checked_num_envs,
     checked_seed,
     checked_threads,
     red_agent_weights,
     rule_set_number,
 )
-from phalanx.errors import ConfigError
+from phalanx.errors import ConfigError, choices
 from phalanx.results import check_writable
+from phalanx.run_folder import read_config
 
 MAX_NETWORKS = 100_000_000
 MAX_EPISODES = 1_000_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvaluateConfig:
-    """Play many episodes with scripted defenders and print the table of returns."""
+class TrainConfig:
+    """Train a defender by PPO; equal settings and seeds give equal weights."""
 
+    num_envs: int = field(default=512, metadata={"aliases": ("--n-envs",)})
+    """networks played side by side"""
+    total_episodes: int = 150_000
+    """when to stop"""
+    total_steps: int | None = None
+    """when to stop, in turns of all networks; overrides --total-episodes"""
+    duration: float | None = None
+    """stop after so many hours at the latest"""
+    update_steps: int = 100
+    """turns of each network between updates"""
+    red_agent: str = "b_line=0.5,meander=0.5"
+    """attacker: b_line, meander, sleep, or a mixture"""
+    rules: str = "2.1-leaderboard"
+    """rule set: 2.1-final, or 2.1-leaderboard as the challenge was scored"""
+    observation: str = "history"
+    """what the actor sees: bits (the 52), or history (these and what a defender can remember)"""
+    horizon: int = 100
+    """turns of an episode"""
+    hidden: tuple[int, ...] = (64, 64)
+    """hidden layers of actor and critic"""
+    k_epochs: int = 4
+    """passes over each rollout"""
+    minibatch_size: int = 4096
+    """rows of a gradient step"""
+    learning_rate: float = 1e-3
+    """at the start"""
+    final_learning_rate: float = 1e-5
+    """at the end; linear in between"""
+    gamma: float = 0.995
+    """discount of a turn"""
+    gae_lambda: float = 0.98
+    """decay of advantage estimation"""
+    clip: float = 0.2
+    """how far a probability may move in an update"""
+    entropy: float = 0.01
+    """weight of the entropy at the start"""
+    final_entropy: float = 0.0005
+    """and at the end"""
+    value_weight: float = 0.5
+    """weight of the critic's loss"""
+    max_grad_norm: float = 0.5
+    """bound of the gradient's norm"""
+    target_kl: float | None = None
+    """end an update's epochs when the policy has moved so far"""
+    reward_scale: float = 0.1
+    """factor of the learner's rewards"""
+    critic_truth: bool = True
+    """let the critic (never the actor) see the true state while training"""
+    turn_weights: str = "leaderboard"
+    """leaderboard: a reward counts once for each horizon (30, 50, 100) that it is in; or flat"""
+    restore_curriculum: float = 0.4
+    """share of the run in which the price of Restore rises from a fifth to the whole"""
+    actions: str = "useful"
+    """useful: leave out actions that can never help; or all"""
+    seed: int = 0
+    """the only source of chance"""
+    num_threads: int | str = "auto"
+    """threads that play and learn; results do not depend on it"""
+    checkpoint_every: int = 50
+    """updates between checkpoints"""
+    output_dir: Path = Path("runs")
+    """where run folders are made"""
+    name: str | None = None
+    """name of the run folder; the time if not given"""
+    resume: Path | None = None
+    """continue the run in this folder; of the other settings only the budget may change"""
+    config: Path | None = None
+    """YAML file of settings; flags go before it"""
+
+    def __post_init__(self) -> None:
+        red_agent_weights(self.red_agent)
+        rule_set_number(self.rules)
+        checked_horizon(self.horizon)
+        checked_num_envs(self.num_envs)
+        checked_seed(self.seed)
+        checked_threads(self.num_threads, 1)
+        for name, allowed in (
+            ("observation", ("bits", "history")),
+            ("turn_weights", ("leaderboard", "flat")),
+            ("actions", ("useful", "all")),
+        ):
+            if getattr(self, name) not in allowed:
+                raise ConfigError(choices(name, getattr(self, name), allowed))
+        for name in (
+            "total_episodes",
+            "update_steps",
+            "k_epochs",
+            "minibatch_size",
+            "checkpoint_every",
+        ):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name} must be 1 or more, got {getattr(self, name)}")
+        if not self.hidden or min(self.hidden) < 1:
+            raise ConfigError(f"hidden must be layer sizes such as 64,64, got {self.hidden}")
+        for name in ("gamma", "gae_lambda", "restore_curriculum"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ConfigError(f"{name} must be from 0 to 1, got {getattr(self, name)}")
+        for name in ("learning_rate", "final_learning_rate", "clip", "entropy", "final_entropy"):
+            if not 0 <= getattr(self, name) < float("inf"):
+                raise ConfigError(f"{name} must be 0 or more, got {getattr(self, name)}")
+
+    @property
+    def total_updates(self) -> int:
+        steps = self.total_steps or self.total_episodes * self.horizon
+        return max(1, -(-steps // (self.num_envs * self.update_steps)))
+
+    def as_dict(self) -> dict[str, Any]:
+        """The settings as plain values, as config.yaml has them."""
+        plain = dataclasses.asdict(self)
+        for name in ("resume", "config", "output_dir", "name"):
+            plain.pop(name)
+        return plain | {"hidden": list(self.hidden)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluateConfig:
+    """Play many episodes with a trained policy or with scripted defenders; print the returns."""
+
+    target: str | None = field(default=None, metadata={"positional": True})
+    """run folder, checkpoint, or name of a scripted defender; all scripted ones if not given"""
     policy: tuple[str, ...] = DEFENDERS
     """scripted defenders: sleep, random, react-remove, react-restore"""
+    sample: bool = False
+    """draw a trained policy's actions instead of taking the most likely ones"""
+    simulator: str = "phalanx"
+    """phalanx, or cyborg: the original, where it is installed (some 500 steps a second)"""
+    leaderboard: bool = False
+    """the challenge's nine cells under its rules, and their sum"""
     red_agent: tuple[str, ...] = RED_AGENTS
     """attackers: b_line, meander, sleep, or a mixture such as b_line=0.5,meander=0.5"""
     horizon: tuple[int, ...] = (30, 50, 100)
@@ -53,6 +181,17 @@ class EvaluateConfig:
     """also write the table to this file"""
 
     def __post_init__(self) -> None:
+        if self.leaderboard:
+            given = {"red_agent": RED_AGENTS, "horizon": HORIZONS, "rules": "2.1-leaderboard"}
+            for name, value in given.items():
+                object.__setattr__(self, name, value)
+        if self.simulator not in ("phalanx", "cyborg"):
+            raise ConfigError(choices("simulator", self.simulator, ("phalanx", "cyborg")))
+        if self.checkpoint is not None and not self.checkpoint.exists():
+            names = ", ".join(DEFENDERS)
+            raise ConfigError(
+                f"there is no run or checkpoint {self.target}; or name one of {names}"
+            )
         for name in self.policy:
             make_defender(name)
         for spec in self.red_agent:
@@ -68,6 +207,17 @@ class EvaluateConfig:
         checked_seed(self.seed)
         checked_threads(self.num_threads, 1)
         check_writable(self.json)
+
+    @property
+    def checkpoint(self) -> Path | None:
+        """The run folder or file of the trained policy, if the target is one."""
+        if self.target is None or self.target.lower().replace("_", "-") in DEFENDERS:
+            return None
+        return Path(self.target)
+
+    @property
+    def policies(self) -> tuple[str, ...]:
+        return self.policy if self.target is None else (self.target,)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,16 +281,26 @@ def add_flags(parser: ArgumentParser, config: type) -> None:
         if item.metadata.get("positional"):
             required = item.default is dataclasses.MISSING
             parser.add_argument(item.name, type=kind, nargs=None if required else "?", **options)
-        elif many:
-            parser.add_argument(f"--{_dashed(item.name)}", nargs="+", action="extend", **options)
         else:
-            parser.add_argument(f"--{_dashed(item.name)}", type=kind, **options)
+            flags = (f"--{_dashed(item.name)}", *item.metadata.get("aliases", ()))
+            if many:
+                parser.add_argument(*flags, dest=item.name, nargs="+", action="extend", **options)
+            elif types[item.name] is bool:  # --flag, --flag true, --flag false
+                options |= {"nargs": "?", "const": True}
+                parser.add_argument(*flags, dest=item.name, type=kind, **options)
+            else:
+                parser.add_argument(*flags, dest=item.name, type=kind, **options)
 
 
 def from_flags(config: type, values: dict[str, Any]) -> Any:
-    """The config object of parsed flags; those not given keep their defaults."""
+    """The config object of parsed flags; below them those of a file, below these the defaults."""
     types = typing.get_type_hints(config)
     given: dict[str, Any] = {}
+    resume, file = values.get("resume"), values.get("config")
+    if resume is not None:
+        given |= from_file(config, resume / "config.yaml")
+    if file is not None:
+        given |= from_file(config, file)
     for name, value in values.items():
         if value is None:
             continue
@@ -151,6 +311,25 @@ def from_flags(config: type, values: dict[str, Any]) -> Any:
                 raise ConfigError(f"--{_dashed(name)} needs at least one value")
         given[name] = value
     return config(**given)
+
+
+def from_file(config: type, path: Path) -> dict[str, Any]:
+    """The settings of a YAML file; unknown ones are refused."""
+    settings, types = read_config(path), typing.get_type_hints(config)
+    given = {}
+    for key, value in settings.items():
+        name = str(key).replace("-", "_")
+        if name not in types:
+            raise ConfigError(f"{path}: {choices('setting', key, types)}")
+        kind, many = _plain_type(types[name])
+        if many:
+            parts = value if isinstance(value, list) else str(value).split(",")
+            given[name] = tuple(_convert(name, kind, part) for part in parts)
+        elif value is None or isinstance(value, bool) or kind in (_number_or_word, _yes_or_no):
+            given[name] = value
+        else:
+            given[name] = _convert(name, kind, value)
+    return given
 
 
 def field_helps(config: type) -> dict[str, str]:
@@ -170,7 +349,14 @@ def _plain_type(hint: Any) -> tuple[Any, bool]:
     if typing.get_origin(hint) in (Union, UnionType):
         kinds = [kind for kind in typing.get_args(hint) if kind is not type(None)]
         return (_number_or_word if set(kinds) == {int, str} else kinds[0]), False
-    return hint, False
+    return (_yes_or_no if hint is bool else hint), False
+
+
+def _yes_or_no(text: str) -> bool:
+    words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+    if text.lower() not in words:
+        raise ValueError(text)
+    return words[text.lower()]
 
 
 def _number_or_word(text: str) -> int | str:
@@ -182,11 +368,12 @@ def _split(words: list[str]) -> list[str]:
     return [part for word in words for part in ([word] if "=" in word else word.split(",")) if part]
 
 
-def _convert(name: str, kind: Any, text: str) -> Any:
+def _convert(name: str, kind: Any, text: Any) -> Any:
     try:
         return kind(text)
-    except ValueError:
-        raise ConfigError(f"--{_dashed(name)}: {text!r} is not a whole number") from None
+    except (TypeError, ValueError):
+        wanted = "whole number" if kind is int else "number" if kind is float else "value for it"
+        raise ConfigError(f"--{_dashed(name)}: {text!r} is not a {wanted}") from None
 
 
 def _default_text(item: Any) -> str:

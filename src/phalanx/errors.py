@@ -4,6 +4,8 @@ PhalanxError
 ├── ConfigError       a setting, flag or argument that cannot work
 ├── ActionError       an action that is not one of 0..144, or not one per network
 ├── TraceError        a recorded trace that cannot be read
+├── CheckpointError   a checkpoint that cannot be read or written
+├── RunError          a run folder that cannot be used, or a run that cannot go on
 └── MissingError      something optional that is not installed; the message says how to get it
 """
 
@@ -25,6 +27,14 @@ class ActionError(PhalanxError, ValueError):
 
 class TraceError(PhalanxError, ValueError):
     """A recorded trace that cannot be read, or is of another rule set."""
+
+
+class CheckpointError(PhalanxError):
+    """A checkpoint that cannot be read or written."""
+
+
+class RunError(PhalanxError):
+    """A run folder that cannot be used, or a run that cannot go on."""
 
 
 class MissingError(PhalanxError, ImportError):

@@ -15,10 +15,13 @@ from rich.table import Table
 
 import phalanx
 from phalanx.cage2.batch import Batch
-from phalanx.cage2.defenders import make_defender
+from phalanx.cage2.cyborg import CyborgEnv
+from phalanx.cage2.defenders import Defender, make_defender
+from phalanx.cage2.scenario import LEADERS_SCORES
 from phalanx.config import EvaluateConfig
 from phalanx.display import progress_display
 from phalanx.results import write_json
+from phalanx.trained import TrainedDefender, load_defender
 
 CHUNK = 4096  # episodes played side by side
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -40,15 +43,17 @@ class Cell:
     quantiles: dict[str, float]
 
 
+Heard = Callable[[int, float], None]  # episodes played, mean return so far
+
+
 def evaluate(
     config: EvaluateConfig, played: Callable[[str, int, float], None] = lambda *_: None
 ) -> Iterator[Cell]:
-    """The cells of the table, one after the other. `played` hears of progress: cell, episodes,
-    mean.
-    """
-    for policy, red_agent, horizon in product(config.policy, config.red_agent, config.horizon):
+    """The cells of the table, one after the other. `played` hears: cell, episodes, mean."""
+    trained = None if config.checkpoint is None else load_defender(config.checkpoint)
+    for policy, red_agent, horizon in product(config.policies, config.red_agent, config.horizon):
         name = f"{policy} against {red_agent}, {horizon} turns"
-        returns = play_episodes(config, policy, red_agent, horizon, partial(played, name))
+        returns = play_episodes(config, policy, red_agent, horizon, partial(played, name), trained)
         yield summarise(policy, red_agent, horizon, returns)
 
 
@@ -57,29 +62,70 @@ def play_episodes(
     policy: str,
     red_agent: str,
     horizon: int,
-    played: Callable[[int, float], None] = lambda *_: None,
+    played: Heard = lambda *_: None,
+    trained: TrainedDefender | None = None,
 ) -> npt.NDArray[np.float64]:
     """The returns of `config.episodes` episodes; episode i is always that of (seed, i)."""
+    if config.simulator == "cyborg":
+        return play_original(config, policy, red_agent, horizon, played, trained)
     returns = np.empty(config.episodes)
     for first in range(0, config.episodes, CHUNK):
         size = min(CHUNK, config.episodes - first)
+        defender = make(config, policy, trained, first)
         batch = Batch(
             size,
             red_agent=red_agent,
             horizon=horizon,
             rules=config.rules,
+            observation=defender.observation,
             seed=config.seed,
             first_index=first,
             num_threads=config.num_threads,
             same_step=False,
         )
-        defender = make_defender(policy, [config.seed, first], CHUNK)
         for _ in range(horizon):
-            batch.play(defender.act(batch.shown.obs, batch.nets["alert"]))
+            masks = batch.action_masks()
+            batch.play(defender.act(batch.shown.obs, batch.nets["alert"], masks))
         returns[first : first + size] = batch.shown.returns
         batch.close()
         played(size, float(returns[: first + size].mean()))
     return returns
+
+
+def play_original(
+    config: EvaluateConfig,
+    policy: str,
+    red_agent: str,
+    horizon: int,
+    played: Heard,
+    trained: TrainedDefender | None,
+) -> npt.NDArray[np.float64]:
+    """The same in the original simulator, one episode after the other."""
+    returns = np.zeros(config.episodes)
+    observation = make(config, policy, trained, 0).observation
+    env = CyborgEnv(
+        red_agent=red_agent, horizon=horizon, rules=config.rules, observation=observation
+    )
+    for episode in range(config.episodes):
+        defender = make(config, policy, trained, episode)
+        obs, info = env.reset(seed=config.seed + episode)
+        for _ in range(horizon):
+            alerts, masks = np.array([info["alert"]], np.int8), info["action_mask"][None] != 0
+            action = int(defender.act(obs[None], alerts, masks)[0])
+            obs, reward, _, _, info = env.step(action)
+            returns[episode] += reward
+        played(1, float(returns[: episode + 1].mean()))
+    return returns
+
+
+def make(
+    config: EvaluateConfig, policy: str, trained: TrainedDefender | None, first: int
+) -> Defender:
+    """The defender of a cell, for the episodes that begin with number `first`."""
+    width = CHUNK if config.simulator == "phalanx" else 1
+    if trained is None:
+        return make_defender(policy, [config.seed, first], width)
+    return trained.sampling([config.seed, first], width) if config.sample else trained
 
 
 def summarise(policy: str, red_agent: str, horizon: int, returns: npt.NDArray[np.float64]) -> Cell:
@@ -104,7 +150,7 @@ def main(config: EvaluateConfig) -> int:
     Ctrl-C keeps what is done.
     """
     cells: list[Cell] = []
-    total = config.episodes * len(config.policy) * len(config.red_agent) * len(config.horizon)
+    total = config.episodes * len(config.policies) * len(config.red_agent) * len(config.horizon)
     complete = False
     with progress_display("episodes") as progress:
         task = progress.add_task("starting", total=total, note="")
@@ -135,11 +181,14 @@ def show(config: EvaluateConfig, cells: list[Cell]) -> None:
     for horizon in config.horizon:
         table.add_column(f"{horizon} turns", justify="right")
     by_cell = {(cell.policy, cell.red_agent, cell.horizon): cell for cell in cells}
-    for policy, red_agent in product(config.policy, config.red_agent):
+    for policy, red_agent in product(config.policies, config.red_agent):
         row = [by_cell.get((policy, red_agent, horizon)) for horizon in config.horizon]
         texts = [f"{cell.mean:.2f} ± {cell.stderr:.2f}" if cell else "-" for cell in row]
         table.add_row(policy, red_agent, *texts)
     Console(width=100).print(table)
+    if config.leaderboard and len(cells) == 9:
+        mine, best = sum(cell.mean for cell in cells), sum(LEADERS_SCORES.values())
+        print(f"sum of the nine cells: {mine:.2f} (the challenge's winner: {best:.2f})")
     print(f"{config.episodes} episodes per cell, seed {config.seed}")
 
 
@@ -147,6 +196,8 @@ def as_json(config: EvaluateConfig, cells: list[Cell], complete: bool) -> dict[s
     return {
         "phalanx": phalanx.__version__,
         "rules": config.rules,
+        "simulator": config.simulator,
+        "total": sum(cell.mean for cell in cells),
         "seed": config.seed,
         "complete": complete,
         "cells": [dataclasses.asdict(cell) for cell in cells],

@@ -29,11 +29,16 @@ def test_without_the_original_one_line_says_how_to_get_it() -> None:
 class Recorder:
     """A policy that keeps what it was shown."""
 
-    def __init__(self, actions: Any) -> None:
-        self.actions, self.seen = iter(actions), []  # type: ignore[var-annotated]
+    observation = "bits"
 
-    def act(self, obs: Any, alerts: Any) -> Any:
+    def __init__(self, actions: Any) -> None:
+        self.actions = iter(actions)
+        self.seen: list[Any] = []
+        self.masks: list[Any] = []
+
+    def act(self, obs: Any, alerts: Any, masks: Any) -> Any:
         self.seen.append(obs[0].copy())
+        self.masks.append(masks[0].copy())
         return np.array([next(self.actions)])
 
 
@@ -45,15 +50,18 @@ def test_an_agent_is_shown_what_the_policy_was_trained_on(observation: str) -> N
     batch = Batch(1, red_agent="meander", horizon=30, seed=2, observation=observation)
     policy = Recorder(actions)
     agent = CyborgAgent(policy, observation=observation, horizon=30)
-    expected = []
+    expected: list[Any] = []
+    masks: list[Any] = []
     for turn, action in enumerate(actions):
         expected.append(batch.shown.obs[0].copy())
+        masks.append(batch.action_masks()[0])
         assert agent.get_action(bits.shown.obs[0], None) == action
         bits.play(np.array([action]))
         batch.play(np.array([action]))
         if turn == 29:
             agent.end_episode()
     assert np.array_equal(policy.seen, expected)
+    assert np.array_equal(policy.masks, masks)
 
 
 def test_an_agent_can_be_a_name_or_a_function() -> None:

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 
+from phalanx.cage2.batch import OBSERVATIONS
 from phalanx.cage2.defenders import Defender, Reactor, make_defender
 from phalanx.cage2.env import one_action
 from phalanx.cage2.observation import HISTORY_SIZE, NUM_BITS, History
@@ -83,8 +84,10 @@ class CyborgEnv(gymnasium.Env[Array, Any]):
         self.rules = installed
         self.horizon = checked_horizon(horizon)
         self._weights = red_agent_weights(red_agent)
-        self._history = make_history(observation, self.horizon)
-        size = NUM_BITS if self._history is None else HISTORY_SIZE
+        check_observation(observation)
+        self.shows_history = observation == "history"
+        self._history = History(horizon=self.horizon)
+        size = HISTORY_SIZE if self.shows_history else NUM_BITS
         self.observation_space = spaces.Box(0, 1, (size,), np.float32)
         self.action_space = spaces.Discrete(NUM_ACTIONS)
         self._games: dict[str, Any] = {}
@@ -112,7 +115,8 @@ class CyborgEnv(gymnasium.Env[Array, Any]):
         self._game = self._games[red]
         bits = self._with_own_dice(self._game.reset)
         self._turn = 0
-        obs = bits if self._history is None else self._history.begin()[0]
+        history = self._history.begin()[0]
+        obs = history if self.shows_history else bits
         return np.asarray(obs, np.float32), self._info()
 
     def step(self, action: Any) -> tuple[Array, float, bool, bool, dict[str, Any]]:
@@ -121,7 +125,8 @@ class CyborgEnv(gymnasium.Env[Array, Any]):
         action = one_action(action)
         bits, reward, _never_done, _info = self._with_own_dice(lambda: self._game.step(action))
         self._turn += 1
-        obs = bits if self._history is None else self._history.observe([action], [bits])[0]
+        history = self._history.observe([action], [bits])[0]
+        obs = history if self.shows_history else bits
         over = self._turn >= self.horizon
         return np.asarray(obs, np.float32), float(reward), False, over, self._info()
 
@@ -136,7 +141,10 @@ class CyborgEnv(gymnasium.Env[Array, Any]):
         return known, scanned, access
 
     def _info(self) -> dict[str, Any]:
-        return {"alert": alert(self._game.get_observation("Blue"))}
+        return {
+            "alert": alert(self._game.get_observation("Blue")),
+            "action_mask": self._history.action_masks()[0].view(np.int8),
+        }
 
     def _with_own_dice(self, play: Callable[[], Any]) -> Any:
         """The original rolls Python's global generator; give this Env its own sequence of it."""
@@ -171,11 +179,9 @@ def alert(raw: dict[str, Any]) -> int:
     return NO_HOST
 
 
-def make_history(observation: str, horizon: int) -> History | None:
-    """The memory of a single game, if the observation asks for one."""
-    if observation not in ("bits", "history"):
-        raise ConfigError(choices("observation", observation, ("bits", "history")))
-    return History(horizon=horizon) if observation == "history" else None
+def check_observation(observation: str) -> None:
+    if observation not in OBSERVATIONS:
+        raise ConfigError(choices("observation", observation, OBSERVATIONS))
 
 
 class CyborgAgent:
@@ -188,26 +194,31 @@ class CyborgAgent:
     observations are to assume.
     """
 
-    def __init__(self, policy: Policy, *, observation: str = "bits", horizon: int = 100) -> None:
+    def __init__(
+        self, policy: Policy, *, observation: str | None = None, horizon: int = 100
+    ) -> None:
         self.policy: Any = make_defender(policy) if isinstance(policy, str) else policy
         if isinstance(self.policy, Reactor):
             raise ConfigError(
                 "the react defenders need raw sensor reports, which the challenge's script does "
                 "not hand to agents; use its own BlueReactRemoveAgent or BlueReactRestoreAgent"
             )
-        self._history = make_history(observation, horizon)
+        self._observation = str(observation or getattr(self.policy, "observation", "bits"))
+        check_observation(self._observation)
+        self._history = History(horizon=horizon)
         self._last: int | None = None
 
     def get_action(self, observation: Array, action_space: Any = None) -> int:
         """The action for the 52 bits that the challenge's wrapper shows."""
-        obs = np.asarray(observation, np.float32)[None]
-        if self._history is not None:
-            if self._last is None:
-                obs = self._history.begin()
-            else:
-                obs = self._history.observe([self._last], obs)
+        bits = np.asarray(observation, np.float32)[None]
+        if self._last is None:
+            history = self._history.begin()
+        else:
+            history = self._history.observe([self._last], bits)
+        obs = history if self._observation == "history" else bits
         if hasattr(self.policy, "act"):
-            action = self.policy.act(obs, np.full(1, NO_HOST, np.int8))
+            nothing = np.full(1, NO_HOST, np.int8)
+            action = self.policy.act(obs, nothing, self._history.action_masks())
         else:
             action = self.policy(obs)
         self._last = one_action(np.asarray(action).reshape(-1)[:1])

@@ -26,14 +26,27 @@ Actions = npt.NDArray[np.int64]
 class Defender(Protocol):
     """Chooses actions for N networks, turn by turn, from the start of their episodes to the end."""
 
-    def act(self, obs: npt.NDArray[Any], alerts: npt.NDArray[np.int8]) -> Actions:
-        """Actions [N]. obs: shown last, [N, D]. alerts: host of a reported shell, or NO_HOST."""
+    observation: str
+    """what `act` is to be shown: bits or history"""
+
+    def act(
+        self, obs: npt.NDArray[Any], alerts: npt.NDArray[np.int8], masks: npt.NDArray[np.bool_]
+    ) -> Actions:
+        """Actions [N].
+
+        obs: shown last, [N, D]. alerts: host of a reported shell, or NO_HOST, [N]. masks: False for
+        decoys that cannot be placed, [N, 145].
+        """
 
 
 class Sleeper:
     """Never does anything."""
 
-    def act(self, obs: npt.NDArray[Any], alerts: npt.NDArray[np.int8]) -> Actions:
+    observation = "bits"
+
+    def act(
+        self, obs: npt.NDArray[Any], alerts: npt.NDArray[np.int8], masks: npt.NDArray[np.bool_]
+    ) -> Actions:
         return np.full(len(obs), ACTION_SLEEP, np.int64)
 
 
@@ -44,10 +57,14 @@ class RandomDefender:
     however many there are.
     """
 
+    observation = "bits"
+
     def __init__(self, seed: int | Sequence[int] = 0, width: int = 1) -> None:
         self._random, self._width = np.random.default_rng(seed), width
 
-    def act(self, obs: npt.NDArray[Any], alerts: npt.NDArray[np.int8]) -> Actions:
+    def act(
+        self, obs: npt.NDArray[Any], alerts: npt.NDArray[np.int8], masks: npt.NDArray[np.bool_]
+    ) -> Actions:
         size = len(obs)
         return self._random.integers(NUM_ACTIONS, size=max(size, self._width))[:size]
 
@@ -58,11 +75,15 @@ class Reactor:
     What is reported during the treatment goes unnoticed, and so does everything on User0.
     """
 
+    observation = "bits"
+
     def __init__(self, verb: str) -> None:
         self._treat_first_host = action_index(verb, "Defender")
         self._watching: npt.NDArray[np.bool_] | None = None
 
-    def act(self, obs: npt.NDArray[Any], alerts: npt.NDArray[np.int8]) -> Actions:
+    def act(
+        self, obs: npt.NDArray[Any], alerts: npt.NDArray[np.int8], masks: npt.NDArray[np.bool_]
+    ) -> Actions:
         watched = np.zeros(len(obs), np.bool_) if self._watching is None else self._watching
         treat = watched & (alerts != NO_HOST) & (alerts != USER0)
         self._watching = ~treat

@@ -238,3 +238,27 @@ BEST = np.array([_best(o) for o in range(256)], np.uint8)  # [options]
 DECOY_SPOTS = tuple(
     (h, d) for h in range(NUM_HOSTS) for d in range(NUM_DECOYS) if PLACEABLE[h, 0] >> d & 1
 )
+
+# --- the challenge's evaluation -------------------------------------------------------------------
+
+HORIZONS = (30, 50, 100)
+LEADERS_SCORES = {
+    ("b_line", 30): -3.47, ("b_line", 50): -6.41, ("b_line", 100): -13.76,
+    ("meander", 30): -5.64, ("meander", 50): -8.69, ("meander", 100): -16.60,
+    ("sleep", 30): 0.0, ("sleep", 50): 0.0, ("sleep", 100): 0.0,
+}  # fmt: skip
+
+
+def useful_actions() -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+    """Actions that can ever help: none on Defender and User0, no Monitor, no impossible decoy.
+
+    Vsftpd is left out: it lures what Apache lures, and on User3 and User4 nothing.
+    """
+    useful = np.zeros(NUM_ACTIONS, np.bool_)
+    useful[ACTION_SLEEP] = True
+    for action in range(2, NUM_ACTIONS):
+        verb, host = int(VERB_OF_ACTION[action]), int(HOST_OF_ACTION[action])
+        stands = verb in (ANALYSE, REMOVE, RESTORE) or (host, verb - FIRST_DECOY) in DECOY_SPOTS
+        vsftpd = verb == FIRST_DECOY + NUM_DECOYS - 1
+        useful[action] = host not in (DEFENDER, USER0) and stands and not vsftpd
+    return useful

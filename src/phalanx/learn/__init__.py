@@ -1,0 +1,1 @@
+"""Learning: takes arrays, knows torch and the compiled kernels, and nothing of the commands."""

@@ -1,0 +1,154 @@
+"""Small networks on a CPU: forward and backward passes as compiled functions of flat weights.
+
+A network of layer sizes (in, h1, ..., out) keeps its weights in one float32 vector: for each layer
+a matrix [in, out], then its biases [out]. Hidden layers are tanh. Matrix products go to BLAS;
+everything else is written so that the compiler turns it into vector instructions.
+"""
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any, TypeVar
+
+import llvmlite.ir as ir
+import numba
+import numpy as np
+import numpy.typing as npt
+from numba import types
+from numba.extending import intrinsic, overload
+
+Floats = npt.NDArray[np.float32]
+Sizes = npt.NDArray[np.int64]  # [layers + 1]: in, hidden ..., out
+
+# Reordering within these bounds keeps results the same from run to run on a machine.
+FASTMATH = {"contract", "nsz", "arcp", "nnan", "ninf"}
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def fast(function: Function) -> Function:
+    """Compiled into whoever calls it, with the freedom to use vector instructions."""
+    return numba.njit(
+        function, error_model="numpy", fastmath=FASTMATH, nogil=True, boundscheck=False
+    )
+
+
+def bits_as_float(bits: np.int32) -> np.float32:
+    """The float32 of these bits."""
+    return np.int32(bits).view(np.float32)
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _bitcast(typing_context: Any, bits: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.bitcast(args[0], ir.FloatType())
+
+    return types.float32(types.int32), generate
+
+
+@overload(bits_as_float)
+def _compiled_bits_as_float(bits):  # type: ignore[no-untyped-def]
+    return lambda bits: _bitcast(bits)
+
+
+@fast
+def exp(x: Any) -> Any:
+    """eˣ to 1e-7 relative: 2ⁿ from the exponent bits, the rest by a polynomial (Cephes)."""
+    x = min(max(x, np.float32(-87.0)), np.float32(88.0))
+    n = x * np.float32(1.44269504) + np.float32(12582912.0) - np.float32(12582912.0)  # rounds
+    f = x - n * np.float32(0.693359375) + n * np.float32(2.12194440e-4)
+    p = np.float32(1.9875691500e-4)
+    p = p * f + np.float32(1.3981999507e-3)
+    p = p * f + np.float32(8.3334519073e-3)
+    p = p * f + np.float32(4.1665795894e-2)
+    p = p * f + np.float32(1.6666665459e-1)
+    p = p * f + np.float32(5.0000001201e-1)
+    p = p * f * f + f + np.float32(1.0)
+    return p * bits_as_float(np.int32((np.int32(n) + np.int32(127)) << np.int32(23)))
+
+
+@fast
+def tanh(x: Any) -> Any:
+    """tanh to 3e-7 by a ratio of polynomials (Eigen's)."""
+    x = min(max(x, np.float32(-7.90531110763549805)), np.float32(7.90531110763549805))
+    s = x * x
+    p = np.float32(-2.76076847742355e-16)
+    p = p * s + np.float32(2.00018790482477e-13)
+    p = p * s + np.float32(-8.60467152213735e-11)
+    p = p * s + np.float32(5.12229709037114e-08)
+    p = p * s + np.float32(1.48572235717979e-05)
+    p = p * s + np.float32(6.37261928875436e-04)
+    p = p * s + np.float32(4.89352455891786e-03)
+    q = np.float32(1.19825839466702e-06)
+    q = q * s + np.float32(1.18534705686654e-04)
+    q = q * s + np.float32(2.26843463243900e-03)
+    q = q * s + np.float32(4.89352518554385e-03)
+    return x * p / q
+
+
+def weight_count(sizes: Any) -> int:
+    """How many numbers a network of these layer sizes has."""
+    return int(sum((i + 1) * o for i, o in pairwise(sizes)))
+
+
+def work_size(sizes: Any, rows: int) -> int:
+    """Room for the outputs of all layers, and for their gradients."""
+    return 2 * rows * int(sum(sizes[1:]))
+
+
+@fast
+def forward(theta: Floats, sizes: Sizes, x: Floats, work: Floats) -> Floats:
+    """Outputs [rows, out] of a network for x [rows, in]; all layers' outputs stay in `work`."""
+    rows, used, at = x.shape[0], 0, 0
+    layers = len(sizes) - 1
+    for layer in range(layers):
+        n_in, n_out = sizes[layer], sizes[layer + 1]
+        weights = theta[at : at + n_in * n_out].reshape(n_in, n_out)
+        biases = theta[at + n_in * n_out : at + (n_in + 1) * n_out]
+        at += (n_in + 1) * n_out
+        y = work[used : used + rows * n_out].reshape(rows, n_out)
+        used += rows * n_out
+        np.dot(x, weights, y)
+        for r in range(rows):
+            if layer < layers - 1:
+                for c in range(n_out):
+                    y[r, c] = tanh(y[r, c] + biases[c])
+            else:
+                for c in range(n_out):
+                    y[r, c] += biases[c]
+        x = y
+    return x
+
+
+@fast
+def backward(
+    theta: Floats, sizes: Sizes, x: Floats, work: Floats, d_out: Floats, grad: Floats
+) -> None:
+    """Gradient of the weights into `grad`, given that of the outputs; after `forward`."""
+    rows, layers = x.shape[0], len(sizes) - 1
+    total = 0
+    for layer in range(layers):
+        total += sizes[layer + 1]
+    at, used, spare = len(theta), rows * total, rows * total
+    dy = d_out
+    for layer in range(layers - 1, -1, -1):
+        n_in, n_out = sizes[layer], sizes[layer + 1]
+        at -= (n_in + 1) * n_out
+        used -= rows * n_out
+        weights = theta[at : at + n_in * n_out].reshape(n_in, n_out)
+        if layer > 0:
+            below = work[used - rows * n_in : used].reshape(rows, n_in)
+        else:
+            below = x
+        np.dot(below.T, dy, grad[at : at + n_in * n_out].reshape(n_in, n_out))
+        d_biases = grad[at + n_in * n_out : at + (n_in + 1) * n_out]
+        d_biases[:] = 0
+        for r in range(rows):
+            for c in range(n_out):
+                d_biases[c] += dy[r, c]
+        if layer > 0:
+            dx = work[spare : spare + rows * n_in].reshape(rows, n_in)
+            spare += rows * n_in
+            np.dot(dy, weights.T, dx)
+            for r in range(rows):
+                for c in range(n_in):
+                    dx[r, c] *= np.float32(1) - below[r, c] * below[r, c]
+            dy = dx

@@ -1,0 +1,34 @@
+"""Advantages and value targets: pure functions of arrays [T, N]."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from phalanx.cage2.rule import kernel
+
+Floats = npt.NDArray[np.float32]
+
+
+@kernel
+def gae(
+    rewards: Any, values: Any, next_values: Any, ended: Any, discounts: Any, decay: float, out: Any
+) -> None:
+    """Generalised advantage estimation (Schulman et al., 2016), into out [T, N].
+
+    δₜ = rₜ + γₜ v'ₜ - vₜ        Aₜ = δₜ + γₜ λ Aₜ₊₁  (the sum stops where an episode ended)
+
+    next_values: v' of the state that followed turn t; in an episode's last turn that of its last
+        state, so that an episode that was cut is continued by its value.
+    discounts: gamma, or 0 where nothing follows (the episode was over, not merely cut).
+    decay: λ.
+    """
+    turns, size = rewards.shape
+    running = np.zeros(size, np.float32)
+    for t in range(turns - 1, -1, -1):
+        for i in range(size):
+            if ended[t, i]:
+                running[i] = 0
+            delta = rewards[t, i] + discounts[t, i] * next_values[t, i] - values[t, i]
+            running[i] = delta + discounts[t, i] * np.float32(decay) * running[i]
+            out[t, i] = running[i]

@@ -1,0 +1,140 @@
+"""PPO's update: its gradient, its determinism, and that it learns."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from phalanx.cage2.crew import Crew
+from phalanx.learn.collect import Rollout
+from phalanx.learn.mlp import work_size
+from phalanx.learn.policy import Policy
+from phalanx.learn.ppo import PPO, SLICE, PPOSettings
+from phalanx.learn.ppo_kernel import STATS, ppo_slice
+from phalanx.learn.returns import gae
+from tests import naive
+from tests.learn.test_mlp import torch_forward, torch_layers
+
+CLIP, ENTROPY, VALUE = 0.2, 0.01, 0.5
+
+
+def test_the_fused_loss_and_gradient_are_those_of_torch() -> None:
+    random = np.random.default_rng(0)
+    rows = 200
+    policy = Policy(30, 145, hidden=(16, 16), truth_size=5, seed=1)
+    policy.theta += random.normal(size=len(policy.theta)).astype(np.float32) * np.float32(0.1)
+    x, y = (random.random((rows, n)).astype(np.float32) for n in (30, 35))
+    masks = random.random((rows, 145)) < 0.6
+    actions = np.array([random.choice(np.flatnonzero(mask)) for mask in masks])
+    old, advantages, targets = random.normal(size=(3, rows)).astype(np.float32)
+    old = old * np.float32(0.3) - np.float32(4.5)
+    room = [
+        np.empty(work_size(s, rows), np.float32) for s in (policy.actor_sizes, policy.critic_sizes)
+    ]
+    d_logits, d_values = np.empty((rows, 145), np.float32), np.empty((rows, 1), np.float32)
+    grads, stats = (np.empty_like(policy.actor), np.empty_like(policy.critic)), np.empty(len(STATS))
+    ppo_slice(
+        policy.actor, policy.actor_sizes, policy.critic, policy.critic_sizes, x, y, masks, actions,
+        old, advantages, targets, rows, np.float32(CLIP), np.float32(ENTROPY), np.float32(VALUE),
+        room[0], room[1], d_logits, d_values, grads[0], grads[1], stats,
+    )  # fmt: skip
+
+    def double(array: Any) -> torch.Tensor:
+        return torch.tensor(array, dtype=torch.float64)
+
+    actor = torch_layers(policy.actor, tuple(policy.actor_sizes.tolist()))
+    critic = torch_layers(policy.critic, tuple(policy.critic_sizes.tolist()))
+    logits = torch_forward(actor, double(x)).masked_fill(~torch.tensor(masks), -1e9)
+    distribution: Any = torch.distributions.Categorical(logits=logits)
+    ratio = (distribution.log_prob(torch.tensor(actions)) - double(old)).exp()
+    gain = torch.min(ratio * double(advantages), ratio.clamp(0.8, 1.2) * double(advantages))
+    errors = torch_forward(critic, double(y))[:, 0] - double(targets)
+    entropy = distribution.entropy().mean()
+    loss = -gain.mean() - ENTROPY * entropy + VALUE * (errors**2).mean() / 2
+    loss.backward()
+    for layers, grad in zip((actor, critic), grads, strict=True):
+        wanted = np.concatenate([part.grad.numpy().ravel() for part in layers])  # type: ignore[union-attr]
+        assert np.allclose(grad, wanted, atol=1e-5)
+    clipped = ((ratio < 0.8) | (ratio > 1.2)).double().mean()
+    expected = (
+        -gain.mean(),
+        (errors**2).mean() / 2,
+        entropy,
+        (ratio - 1 - ratio.log()).mean(),
+        clipped,
+    )
+    assert np.allclose(stats / rows, [value.item() for value in expected], atol=1e-5)
+
+
+@pytest.mark.parametrize("bootstrap", [True, False])
+def test_gae_agrees_with_its_definition(bootstrap: bool) -> None:
+    random = np.random.default_rng(3)
+    rewards, values, next_values = random.normal(size=(3, 40, 5)).astype(np.float32)
+    ended = random.random((40, 5)) < 0.1
+    discounts = np.where(ended & (not bootstrap), 0, 0.97).astype(np.float32)
+    advantages = np.empty_like(rewards)
+    gae(rewards, values, next_values, ended, discounts, 0.9, advantages)
+    for i in range(5):
+        r, v, w, e, d = (a[:, i] for a in (rewards, values, next_values, ended, discounts))
+        assert np.allclose(advantages[:, i], naive.gae(r, v, w, e, d, 0.9), atol=1e-4)
+
+
+def test_no_return_crosses_the_end_of_an_episode() -> None:
+    rewards = np.zeros((6, 1), np.float32)
+    rewards[4] = -100
+    ended = np.array([[0], [0], [1], [0], [0], [1]], np.bool_)
+    zeros, discounts = np.zeros((6, 1), np.float32), np.full((6, 1), 0.9, np.float32)
+    advantages = np.empty_like(rewards)
+    gae(rewards, zeros, zeros, ended, discounts, 0.95, advantages)
+    assert not advantages[:3].any()
+    assert advantages[3] < -80
+
+
+# --- whole updates --------------------------------------------------------------------------------
+
+
+def bandit(policy: Policy, rows: int, random: np.random.Generator, best: int) -> Rollout:
+    """One-turn episodes: the action `best` pays 1, all others nothing."""
+    obs = random.random((1, rows, policy.obs_size)).astype(np.float32)
+    logits = policy.logits(obs[0])
+    shares = np.exp(logits - logits.max(axis=1, keepdims=True))
+    shares /= shares.sum(axis=1, keepdims=True)
+    actions = np.array([random.choice(len(p), p=p / p.sum()) for p in shares.astype(np.float64)])
+    empty = np.zeros((1, rows), np.float32)
+    return Rollout(
+        obs=obs,
+        truth=np.zeros((1, rows, 0), np.float32),
+        masks=np.ones((1, rows, logits.shape[1]), np.bool_),
+        actions=actions[None].astype(np.uint8),
+        log_probs=np.log(shares[np.arange(rows), actions])[None],
+        values=empty.copy(),
+        next_values=empty.copy(),
+        rewards=(actions == best)[None].astype(np.float32),
+        ended=np.ones((1, rows), np.bool_),
+        returns=empty.copy(),
+        red=empty.astype(np.uint8),
+        next_obs=obs[0].copy(),
+    )
+
+
+def train_on_bandit(threads: int, updates: int, rows: int = 1300) -> Policy:
+    random = np.random.default_rng(5)
+    policy = Policy(4, 10, hidden=(16,), truth_size=0, seed=2)
+    learner = PPO(policy, PPOSettings(minibatch_size=600), Crew(threads), seed=3)
+    for _ in range(updates):
+        learner.update(bandit(policy, rows, random, best=7), 1e-2, 0.0)
+    return policy
+
+
+def test_ppo_solves_a_bandit() -> None:
+    policy = train_on_bandit(threads=1, updates=15)
+    logits = policy.logits(np.random.default_rng(9).random((50, 4)))
+    assert (logits.argmax(axis=1) == 7).all()
+    assert (np.exp(logits[:, 7]) / np.exp(logits).sum(axis=1) > 0.9).all()
+
+
+def test_equal_seeds_give_equal_weights_for_any_number_of_threads() -> None:
+    assert 600 % SLICE  # slices of unequal size are among them
+    weights = [train_on_bandit(threads, updates=3).theta for threads in (1, 1, 2, 5)]
+    assert all(np.array_equal(weights[0], other) for other in weights[1:])
