@@ -32,6 +32,14 @@ def test_the_game_knows_nothing_of_the_rest(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_learning_knows_nothing_of_the_commands(path: Path) -> None:
+    if path.parent.name == "learn":
+        ours = {name for name in imported(path) if name.startswith("phalanx")}
+        allowed = ("phalanx.cage2", "phalanx.learn", "phalanx.errors")
+        assert all(name.startswith(allowed) for name in ours)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_foreign_packages_stay_in_their_file(path: Path) -> None:
     homes = {"CybORG": "cyborg.py", "stable_baselines3": "sb3.py"}
     for name in imported(path):

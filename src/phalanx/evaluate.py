@@ -75,7 +75,7 @@ def play_episodes(
         batch = Batch(
             size,
             red_agent=red_agent,
-            horizon=horizon,
+            horizon=shown_horizon(horizon, trained),
             rules=config.rules,
             observation=defender.observation,
             seed=config.seed,
@@ -86,7 +86,7 @@ def play_episodes(
         for _ in range(horizon):
             masks = batch.action_masks()
             batch.play(defender.act(batch.shown.obs, batch.nets["alert"], masks))
-        returns[first : first + size] = batch.shown.returns
+        returns[first : first + size] = batch.nets["tenths"] / 10
         batch.close()
         played(size, float(returns[: first + size].mean()))
     return returns
@@ -104,7 +104,10 @@ def play_original(
     returns = np.zeros(config.episodes)
     observation = make(config, policy, trained, 0).observation
     env = CyborgEnv(
-        red_agent=red_agent, horizon=horizon, rules=config.rules, observation=observation
+        red_agent=red_agent,
+        horizon=shown_horizon(horizon, trained),
+        rules=config.rules,
+        observation=observation,
     )
     for episode in range(config.episodes):
         defender = make(config, policy, trained, episode)
@@ -116,6 +119,11 @@ def play_original(
             returns[episode] += reward
         played(1, float(returns[: episode + 1].mean()))
     return returns
+
+
+def shown_horizon(horizon: int, trained: TrainedDefender | None) -> int:
+    """The horizon of the game: a trained policy is shown the one it knows, if that is longer."""
+    return horizon if trained is None else max(horizon, trained.horizon)
 
 
 def make(

@@ -331,7 +331,7 @@ def summary(run: Run, state: str) -> dict[str, Any]:
 
 def main(config: TrainConfig) -> int:
     """Train with a progress line, then play the nine cells of the leaderboard."""
-    with progress_display("episodes") as progress:
+    with progress_display("updates") as progress:
         task = progress.add_task("training", total=config.total_updates, note="")
 
         def heard(run: Run) -> None:

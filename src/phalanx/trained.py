@@ -16,16 +16,22 @@ from phalanx.learn.policy import Policy
 
 
 class TrainedDefender:
-    """Plays the most likely actions of a policy, or draws them."""
+    """Plays the most likely actions of a policy, or draws them.
 
-    def __init__(self, policy: Policy, observation: str, useful: npt.NDArray[np.bool_]) -> None:
+    horizon: that of its training, which its history observations are to show.
+    """
+
+    def __init__(
+        self, policy: Policy, observation: str, useful: npt.NDArray[np.bool_], horizon: int
+    ) -> None:
         self.policy, self.observation, self.useful = policy, observation, useful
+        self.horizon = horizon
         self._random: np.random.Generator | None = None
         self._width = 1
 
     def sampling(self, seed: int | Sequence[int], width: int) -> "TrainedDefender":
         """The same policy, drawing its actions; for `width` networks, as `RandomDefender`."""
-        other = TrainedDefender(self.policy, self.observation, self.useful)
+        other = TrainedDefender(self.policy, self.observation, self.useful, self.horizon)
         other._random, other._width = np.random.default_rng(seed), width
         return other
 
@@ -58,6 +64,6 @@ def load_defender(path: Path) -> TrainedDefender:
             raise CheckpointError(f"{path}: the weights do not fit the settings beside them")
         policy.theta[:] = arrays["theta"]
         useful = useful_actions() if config["actions"] == "useful" else np.ones(NUM_ACTIONS, bool)
-        return TrainedDefender(policy, observation, useful)
+        return TrainedDefender(policy, observation, useful, int(config["horizon"]))
     except (KeyError, TypeError) as error:
         raise CheckpointError(f"{path} is no checkpoint of a training run ({error})") from None

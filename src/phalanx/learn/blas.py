@@ -1,6 +1,6 @@
 """One thread per matrix product: phalanx runs products side by side itself."""
 
-import scipy.linalg.cython_blas  # noqa: F401  loads the library that compiled matrix products call
+import scipy.linalg.cython_blas  # noqa: F401  the library of compiled matrix products
 from threadpoolctl import threadpool_limits
 
 
