@@ -116,6 +116,8 @@ def test_training_learns(tmp_path: Path) -> None:
     by_update = [float(row["return"]) for row in rows(tmp_path / "x", "updates")]
     assert np.mean(by_update[-3:]) > np.mean(by_update[:2]) / 2
     flags = EvaluateConfig(target=str(tmp_path / "x"), red_agent=("b_line",), horizon=(30,))
+    assert flags.rules == "2.1-leaderboard"  # the run's own
+    assert EvaluateConfig(target="sleep").rules == "2.1-final"
     (cell,) = evaluate(flags)
     assert cell.mean > np.mean(by_update[:2]) / 2
 

@@ -34,6 +34,11 @@ def save_checkpoint(path: Path, arrays: Arrays, facts: dict[str, Any]) -> None:
         beside.unlink(missing_ok=True)
 
 
+def last_checkpoint(path: Path) -> Path:
+    """The newest checkpoint of a run folder; a file is taken as it is."""
+    return path / "checkpoints" / "last.npz" if path.is_dir() else path
+
+
 def load_checkpoint(path: Path) -> tuple[Arrays, dict[str, Any]]:
     """The arrays and facts of a checkpoint. Nothing in the file is executed."""
     try:

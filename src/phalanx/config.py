@@ -25,6 +25,7 @@ from phalanx.cage2.settings import (
     red_agent_weights,
     rule_set_number,
 )
+from phalanx.checkpoint import last_checkpoint, load_checkpoint
 from phalanx.errors import ConfigError, choices
 from phalanx.results import check_writable
 from phalanx.run_folder import read_config
@@ -171,8 +172,8 @@ class EvaluateConfig:
     """turns of an episode, 1 to 10000"""
     episodes: int = 1000
     """episodes per cell of the table"""
-    rules: str = "2.1-final"
-    """rule set: 2.1-final, or 2.1-leaderboard as the challenge was scored"""
+    rules: str = ""
+    """rule set: 2.1-final or 2.1-leaderboard; a run's own (else 2.1-final) if not given"""
     seed: int = 0
     """the only source of chance; equal seeds give equal tables"""
     num_threads: int | str = "auto"
@@ -182,9 +183,8 @@ class EvaluateConfig:
 
     def __post_init__(self) -> None:
         if self.leaderboard:
-            given = {"red_agent": RED_AGENTS, "horizon": HORIZONS, "rules": "2.1-leaderboard"}
-            for name, value in given.items():
-                object.__setattr__(self, name, value)
+            object.__setattr__(self, "red_agent", RED_AGENTS)
+            object.__setattr__(self, "horizon", HORIZONS)
         if self.simulator not in ("phalanx", "cyborg"):
             raise ConfigError(choices("simulator", self.simulator, ("phalanx", "cyborg")))
         if self.checkpoint is not None and not self.checkpoint.exists():
@@ -192,6 +192,8 @@ class EvaluateConfig:
             raise ConfigError(
                 f"there is no run or checkpoint {self.target}; or name one of {names}"
             )
+        if not self.rules:
+            object.__setattr__(self, "rules", self._default_rules())
         for name in self.policy:
             make_defender(name)
         for spec in self.red_agent:
@@ -214,6 +216,14 @@ class EvaluateConfig:
         if self.target is None or self.target.lower().replace("_", "-") in DEFENDERS:
             return None
         return Path(self.target)
+
+    def _default_rules(self) -> str:
+        if self.leaderboard:
+            return "2.1-leaderboard"
+        if self.checkpoint is None:
+            return "2.1-final"
+        _, facts = load_checkpoint(last_checkpoint(self.checkpoint))
+        return str(facts.get("config", {}).get("rules", "2.1-final"))
 
     @property
     def policies(self) -> tuple[str, ...]:
@@ -377,7 +387,7 @@ def _convert(name: str, kind: Any, text: Any) -> Any:
 
 
 def _default_text(item: Any) -> str:
-    if item.default in (dataclasses.MISSING, None):
+    if item.default in (dataclasses.MISSING, None, ""):
         return ""
     value = item.default
     return f" (default: {' '.join(map(str, value)) if isinstance(value, tuple) else value})"

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from phalanx.cage2.observation import HISTORY_SIZE, NUM_BITS
 from phalanx.cage2.scenario import NUM_ACTIONS, useful_actions
-from phalanx.checkpoint import load_checkpoint
+from phalanx.checkpoint import last_checkpoint, load_checkpoint
 from phalanx.errors import CheckpointError
 from phalanx.learn.collect import TRUTH_SIZE
 from phalanx.learn.policy import Policy
@@ -47,9 +47,7 @@ class TrainedDefender:
 
 def load_defender(path: Path) -> TrainedDefender:
     """The policy of a run folder's last checkpoint, or of a checkpoint file."""
-    if path.is_dir():
-        path = path / "checkpoints" / "last.npz"
-    arrays, facts = load_checkpoint(path)
+    arrays, facts = load_checkpoint(last_checkpoint(path))
     try:
         config = facts["config"]
         observation = str(config["observation"])
