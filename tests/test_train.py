@@ -15,7 +15,7 @@ import pytest
 
 from phalanx.checkpoint import load_checkpoint, save_checkpoint
 from phalanx.cli import main
-from phalanx.config import EvaluateConfig, TrainConfig
+from phalanx.config import EvaluateConfig, TrainConfig, from_file
 from phalanx.errors import CheckpointError, RunError
 from phalanx.evaluate import evaluate
 from phalanx.run_folder import RunFolder
@@ -163,6 +163,35 @@ def test_a_broken_checkpoint_gets_one_line(tmp_path: Path, keep: int) -> None:
         load_defender(tmp_path / "run")
 
 
+def test_a_checkpoint_that_does_not_fit_is_refused_on_resume(tmp_path: Path) -> None:
+    train(small(tmp_path, "run", total_steps=96 * 25))
+    path = tmp_path / "run" / "checkpoints" / "last.npz"
+    arrays, facts = load_checkpoint(path)
+    for wrong in ({"theta": np.zeros(3, np.float32)}, {"batch_nets": np.zeros(7, np.uint8)}):
+        save_checkpoint(path, arrays | wrong, facts)
+        with pytest.raises(CheckpointError, match="does not fit"):
+            train(small(tmp_path, "run", resume=tmp_path / "run"))
+
+
+def test_a_run_stopped_within_its_duration_is_not_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Run, "step", lambda run: os.kill(os.getpid(), signal.SIGINT))
+    run = train(small(tmp_path, "run", duration=1.0))
+    assert run.stopped
+    assert json.loads((tmp_path / "run" / "summary.json").read_text())["state"] == "stopped"
+
+
+def test_an_episode_cut_before_the_last_horizon_goes_on_in_value(tmp_path: Path) -> None:
+    for horizon, weights, goes_on in (
+        (100, "leaderboard", False), (40, "leaderboard", True), (100, "flat", True),
+    ):  # fmt: skip
+        config = small(tmp_path, "x", horizon=horizon, turn_weights=weights)
+        folder = RunFolder(tmp_path / f"{horizon}{weights}")
+        assert Run(config, folder).learner.settings.bootstrap == goes_on
+        folder.close()
+
+
 def test_foreign_and_malicious_files_are_not_loaded(tmp_path: Path) -> None:
     path = tmp_path / "x.npz"
     np.savez(path, facts=np.array([print], object))
@@ -199,6 +228,11 @@ def test_bad_flags_get_one_line(
     assert said.count("\n") == 1
 
 
+def write(file: Path, text: str) -> Path:
+    file.write_text(text)
+    return file
+
+
 def test_settings_come_from_defaults_then_file_then_flags(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -210,6 +244,9 @@ def test_settings_come_from_defaults_then_file_then_flags(
     assert "gamma: 0.8" in settings
     assert "num_envs: 96" in settings
     assert "clip: 0.2" in settings
+    assert from_file(TrainConfig, write(file, "critic_truth: 'false'\ntarget_kl: null\n")) == {
+        "critic_truth": False
+    }
     file.write_text("gama: 0.9\n")
     assert main(["train", "--config", str(file)]) == 2
     assert "did you mean gamma" in capsys.readouterr().err

@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"phalanx: not enough memory ({error}); ask for less at a time", file=sys.stderr)
         return 2
     except (OSError, UnicodeEncodeError) as error:
-        print(f"phalanx: cannot print the result: {error}", file=sys.stderr)
+        print(f"phalanx: reading or writing failed: {error}", file=sys.stderr)
         return 1
 
 

@@ -332,11 +332,13 @@ def from_file(config: type, path: Path) -> dict[str, Any]:
         if name not in types:
             raise ConfigError(f"{path}: {choices('setting', key, types)}")
         kind, many = _plain_type(types[name])
+        if value is None:
+            continue
         if many:
             parts = value if isinstance(value, list) else str(value).split(",")
             given[name] = tuple(_convert(name, kind, part) for part in parts)
-        elif value is None or isinstance(value, bool) or kind in (_number_or_word, _yes_or_no):
-            given[name] = value
+        elif kind in (_number_or_word, _yes_or_no):
+            given[name] = _convert(name, kind, str(value))
         else:
             given[name] = _convert(name, kind, value)
     return given

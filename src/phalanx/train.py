@@ -18,12 +18,13 @@ from rich.table import Table
 
 import phalanx
 from phalanx.cage2.batch import Batch
+from phalanx.cage2.rule import announce_compilation
 from phalanx.cage2.scenario import HORIZONS, LEADERS_SCORES, NUM_ACTIONS, RED_AGENTS, useful_actions
 from phalanx.cage2.settings import count_cores
 from phalanx.checkpoint import Arrays, load_checkpoint, save_checkpoint
 from phalanx.config import TrainConfig
 from phalanx.display import progress_display
-from phalanx.errors import RunError
+from phalanx.errors import CheckpointError, RunError
 from phalanx.learn.blas import use_one_thread_per_product
 from phalanx.learn.collect import TRUTH_SIZE, Shaping, collect_blocks, empty_rollout
 from phalanx.learn.policy import Policy
@@ -44,6 +45,7 @@ class Run:
 
     def __init__(self, config: TrainConfig, folder: RunFolder) -> None:
         use_one_thread_per_product()
+        announce_compilation(collect_blocks)
         self.config, self.folder = config, folder
         self.batch = Batch(
             config.num_envs,
@@ -68,6 +70,7 @@ class Run:
         self.updates = self.episodes = 0
         self.seconds = {"collect": 0.0, "learn": 0.0, "other": 0.0}
         self.recent: dict[str, float] = {}
+        self.stopped = False
 
     @property
     def steps(self) -> int:
@@ -77,6 +80,11 @@ class Run:
     def progress(self) -> float:
         """How much of the run is done, 0 to 1."""
         return min(1.0, self.updates / self.config.total_updates)
+
+    @property
+    def spent_s(self) -> float:
+        """Seconds spent on updates; never 0, so that a run stopped at once can be summed up too."""
+        return max(sum(self.seconds.values()), 1e-9)
 
     def collect(self) -> float:
         """Fill the rollout; returns the share of Restore's price that is charged."""
@@ -169,6 +177,15 @@ class Run:
         save_checkpoint(self.folder.checkpoint, arrays, facts)
 
     def load(self) -> None:
+        """Continue from the last checkpoint; one that does not fit is refused in one line."""
+        try:
+            self._load()
+        except (KeyError, TypeError, ValueError) as error:
+            raise CheckpointError(
+                f"{self.folder.checkpoint} does not fit this run ({error})"
+            ) from None
+
+    def _load(self) -> None:
         arrays, facts = load_checkpoint(self.folder.checkpoint)
         mine, saved_with = self.config.as_dict(), facts["config"]
         differ = [k for k in mine if k not in MAY_CHANGE and mine[k] != saved_with.get(k)]
@@ -219,7 +236,7 @@ def _ppo_settings(config: TrainConfig) -> PPOSettings:
         max_grad_norm=config.max_grad_norm,
         target_kl=config.target_kl,
         # Under the leaderboard's weights nothing counts after the last horizon: there it is over.
-        bootstrap=config.turn_weights != "leaderboard",
+        bootstrap=config.turn_weights != "leaderboard" or config.horizon < max(HORIZONS),
     )
 
 
@@ -274,7 +291,8 @@ def _loop(run: Run, heard: Callable[[Run], None]) -> None:
             if hours is not None and time.monotonic() - began >= hours * 3600:
                 break
         run.save()
-    run.folder.write_summary(summary(run, "stopped" if stopped.asked else "finished"))
+    run.stopped = stopped.asked and run.progress < 1
+    run.folder.write_summary(summary(run, "stopped" if run.stopped else "finished"))
 
 
 class _Stop:
@@ -301,7 +319,7 @@ class _Stop:
 
 def summary(run: Run, state: str) -> dict[str, Any]:
     """The facts of a run, as summary.json has them."""
-    seconds = sum(run.seconds.values())
+    seconds = run.spent_s
     children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     return {
         "algorithm": "ppo",
@@ -335,7 +353,7 @@ def main(config: TrainConfig) -> int:
         task = progress.add_task("training", total=config.total_updates, note="")
 
         def heard(run: Run) -> None:
-            spent = sum(run.seconds.values())
+            spent = run.spent_s
             reds = ", ".join(
                 f"{name.removeprefix('return_')} {value:.1f}"
                 for name, value in run.recent.items()
@@ -346,13 +364,12 @@ def main(config: TrainConfig) -> int:
             progress.update(task, completed=run.updates, note=note)
 
         run = train(config, heard)
-    finished = run.progress >= 1 or config.duration is not None
-    seconds = sum(run.seconds.values())
+    seconds = run.spent_s
     print(
         f"{run.episodes:,} episodes in {seconds:.0f} s ({run.episodes / seconds:,.0f} a second); "
         f"run folder {run.folder.path}"
     )
-    if not finished:
+    if run.stopped:
         print(f"stopped; continue with phalanx train --resume {run.folder.path}", file=sys.stderr)
         return 130
     show_leaderboard(evaluate_policy(run.policy, config, run.useful), config.rules)

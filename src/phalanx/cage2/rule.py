@@ -90,7 +90,7 @@ def announce_compilation(kernel: Callable[..., Any]) -> None:
     if COMPILED and not kept and not _announced:
         _announced.add(kernel.__name__)
         print(
-            "phalanx: compiling the simulator, once; this takes about ten seconds",
+            "phalanx: compiling the simulator, once; this takes ten to twenty seconds",
             file=sys.stderr,
             flush=True,
         )

@@ -1,4 +1,4 @@
-"""An actor and a critic as one vector of weights, for the compiled passes and for torch alike."""
+"""An actor and a critic whose weights lie in one vector, as the compiled passes take them."""
 
 from itertools import pairwise
 from typing import Any

@@ -59,7 +59,7 @@ def slice_gradients(
     y_room = work[used : used + SLICE * (width + extra)]
     used += SLICE * (width + extra)
     logit_room = work[used : used + SLICE * actor_sizes[-1]]
-    small = np.empty((4, SLICE), np.float32)
+    small = np.empty((3, SLICE), np.float32)
     some_masks = np.empty((SLICE, masks.shape[1]), np.bool_)
     some_actions = np.empty(SLICE, np.int64)
     value_room = np.empty(SLICE, np.float32)
