@@ -44,14 +44,14 @@ def test_returns_agree_with_the_original(rules: str, policy: str) -> None:
 def test_results_do_not_depend_on_threads() -> None:
     def returns(threads: int) -> Any:
         config = EvaluateConfig(episodes=5000, num_threads=threads, seed=3)
-        return play_episodes(config, "random", "b_line=0.5,meander=0.5", 30).tolist()
+        return play_episodes(config, "random", "b_line=0.5,meander=0.5", (30,)).tolist()
 
     assert returns(1) == returns(2) == returns(5)
 
 
 def test_a_longer_run_begins_with_the_shorter_one() -> None:
     def returns(policy: str, episodes: int) -> Any:
-        return play_episodes(EvaluateConfig(episodes=episodes), policy, "meander", 30).tolist()
+        return play_episodes(EvaluateConfig(episodes=episodes), policy, "meander", (30,)).tolist()
 
     for policy in ("random", "react-restore"):
         assert returns(policy, 5000)[:100] == returns(policy, 100)
@@ -92,7 +92,7 @@ def test_an_interrupt_keeps_the_cells_that_are_done(
 
     monkeypatch.setattr("phalanx.evaluate.play_episodes", play)
     report = tmp_path / "cells.json"
-    flags = "--policy sleep --red-agent b_line --episodes 10"
+    flags = "--policy sleep --red-agent b_line,meander --horizon 30 --episodes 10"
     assert main(["evaluate", *flags.split(), "--json", str(report)]) == 130
     result = json.loads(report.read_text())
     assert not result["complete"]

@@ -1,8 +1,24 @@
 """Train cyber-defence agents at the speed of the CPU."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from phalanx.cage2.registration import register
 
+if TYPE_CHECKING:
+    from phalanx.config import TrainConfig
+    from phalanx.training import train
+
 __version__ = "0.1.0"
-__all__ = ["__version__"]
+__all__ = ["TrainConfig", "__version__", "train"]
+
+_HOMES = {"TrainConfig": "phalanx.config", "train": "phalanx.training"}
 
 register()
+
+
+def __getattr__(name: str) -> Any:
+    """What takes long to import comes when it is asked for."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'phalanx' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from typing import Any, NamedTuple, NoReturn
 
 import phalanx
-from phalanx import bench, evaluate, train, verify
+from phalanx import bench, evaluate, training, verify
 from phalanx.config import (
     BenchConfig,
     EvaluateConfig,
@@ -28,7 +28,7 @@ class Command(NamedTuple):
 
 
 COMMANDS = {
-    "train": Command(TrainConfig, train.main, "phalanx train --red-agent meander --n-envs 512"),
+    "train": Command(TrainConfig, training.main, "phalanx train --red-agent meander --n-envs 512"),
     "evaluate": Command(
         EvaluateConfig,
         evaluate.main,

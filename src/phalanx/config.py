@@ -38,8 +38,8 @@ MAX_EPISODES = 1_000_000_000
 class TrainConfig:
     """Train a defender by PPO; equal settings and seeds give equal weights."""
 
-    num_envs: int = field(default=512, metadata={"aliases": ("--n-envs",)})
-    """networks played side by side"""
+    num_envs: int | str = field(default=512, metadata={"aliases": ("--n-envs",)})
+    """networks played side by side; auto: the fastest number, by a short trial"""
     total_episodes: int = 150_000
     """when to stop"""
     total_steps: int | None = None
@@ -56,8 +56,12 @@ class TrainConfig:
     """what the actor sees: bits (the 52), or history (these and what a defender can remember)"""
     horizon: int = 100
     """turns of an episode"""
+    condition: tuple[float, ...] = ()
+    """numbers put after every observation, such as the 25 that name an order of repair"""
     hidden: tuple[int, ...] = (64, 64)
     """hidden layers of actor and critic"""
+    network: str | None = None
+    """a torch network of your own, as module:factory; see docs/how-it-works.md"""
     k_epochs: int = 4
     """passes over each rollout"""
     minibatch_size: int = 4096
@@ -92,6 +96,12 @@ class TrainConfig:
     """share of the run in which the price of Restore rises from a fifth to the whole"""
     actions: str = "useful"
     """useful: leave out actions that can never help; or all"""
+    device: str = "auto"
+    """cpu or cuda; auto: cuda for a network of your own if there is one, else cpu"""
+    learner: str = "auto"
+    """compiled: fused kernels on the CPU; torch: plain autograd, for cuda and your own networks"""
+    compile: bool = False
+    """compile the torch network (torch.compile)"""
     seed: int = 0
     """the only source of chance"""
     num_threads: int | str = "auto"
@@ -111,10 +121,13 @@ class TrainConfig:
         red_agent_weights(self.red_agent)
         rule_set_number(self.rules)
         checked_horizon(self.horizon)
-        checked_num_envs(self.num_envs)
+        if self.num_envs != "auto":
+            checked_num_envs(self.num_envs)  # type: ignore[arg-type]
         checked_seed(self.seed)
         checked_threads(self.num_threads, 1)
         for name, allowed in (
+            ("device", ("auto", "cpu", "cuda")),
+            ("learner", ("auto", "compiled", "torch")),
             ("observation", ("bits", "history")),
             ("turn_weights", ("leaderboard", "flat")),
             ("actions", ("useful", "all")),
@@ -142,14 +155,14 @@ class TrainConfig:
     @property
     def total_updates(self) -> int:
         steps = self.total_steps or self.total_episodes * self.horizon
-        return max(1, -(-steps // (self.num_envs * self.update_steps)))
+        return max(1, -(-steps // (int(self.num_envs) * self.update_steps)))
 
     def as_dict(self) -> dict[str, Any]:
         """The settings as plain values, as config.yaml has them."""
         plain = dataclasses.asdict(self)
         for name in ("resume", "config", "output_dir", "name"):
             plain.pop(name)
-        return plain | {"hidden": list(self.hidden)}
+        return plain | {"hidden": list(self.hidden), "condition": list(self.condition)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,6 +173,8 @@ class EvaluateConfig:
     """run folder, checkpoint, or name of a scripted defender; all scripted ones if not given"""
     policy: tuple[str, ...] = DEFENDERS
     """scripted defenders: sleep, random, react-remove, react-restore"""
+    network: str | None = None
+    """the module:factory of a run that trained a torch network of your own"""
     sample: bool = False
     """draw a trained policy's actions instead of taking the most likely ones"""
     simulator: str = "phalanx"

@@ -1,11 +1,13 @@
 """Play many episodes and say what they brought: mean, standard error, quantiles."""
 
 import dataclasses
+import math
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,10 +22,13 @@ from phalanx.cage2.defenders import Defender, make_defender
 from phalanx.cage2.scenario import LEADERS_SCORES
 from phalanx.config import EvaluateConfig
 from phalanx.display import progress_display
+from phalanx.recipe import find_network
 from phalanx.results import write_json
 from phalanx.trained import TrainedDefender, load_defender
 
+TITLE = "Mean return ± its 95 % confidence interval"
 CHUNK = 4096  # episodes played side by side
+HALF_WIDTH = 1.96  # of a 95 % interval, in standard errors
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
@@ -37,6 +42,8 @@ class Cell:
     episodes: int
     mean: float
     stderr: float
+    low: float
+    high: float
     std: float
     min: float
     max: float
@@ -47,35 +54,57 @@ Heard = Callable[[int, float], None]  # episodes played, mean return so far
 
 
 def evaluate(
-    config: EvaluateConfig, played: Callable[[str, int, float], None] = lambda *_: None
+    config: EvaluateConfig,
+    played: Callable[[str, int, float], None] = lambda *_: None,
+    defender: TrainedDefender | None = None,
 ) -> Iterator[Cell]:
-    """The cells of the table, one after the other. `played` hears: cell, episodes, mean."""
-    trained = None if config.checkpoint is None else load_defender(config.checkpoint)
-    for policy, red_agent, horizon in product(config.policies, config.red_agent, config.horizon):
-        name = f"{policy} against {red_agent}, {horizon} turns"
-        returns = play_episodes(config, policy, red_agent, horizon, partial(played, name), trained)
-        yield summarise(policy, red_agent, horizon, returns)
+    """The cells of the table, one after the other. `played` hears: cell, episodes, mean.
+
+    defender: one that is in memory already, instead of the one that the settings name.
+    """
+    if defender is None and config.checkpoint is not None:
+        defender = load_defender(config.checkpoint, find_network(config.network))
+    for policy, red_agent in product(config.policies, config.red_agent):
+        for horizons in played_together(config.horizon, defender):
+            turns = "/".join(map(str, horizons))
+            heard = partial(played, f"{policy} against {red_agent}, {turns} turns")
+            returns = play_episodes(config, policy, red_agent, horizons, heard, defender)
+            for horizon, column in zip(horizons, returns.T, strict=True):
+                yield summarise(policy, red_agent, horizon, column)
+
+
+def played_together(
+    horizons: tuple[int, ...], trained: TrainedDefender | None
+) -> list[tuple[int, ...]]:
+    """Short games are the beginnings of long ones, but for policies that see the time left."""
+    if trained is None:
+        return [horizons]
+    known = tuple(horizon for horizon in horizons if horizon <= trained.horizon)
+    longer: list[tuple[int, ...]] = [
+        (horizon,) for horizon in horizons if horizon > trained.horizon
+    ]
+    return [known, *longer] if known else longer
 
 
 def play_episodes(
     config: EvaluateConfig,
     policy: str,
     red_agent: str,
-    horizon: int,
+    horizons: tuple[int, ...],
     played: Heard = lambda *_: None,
     trained: TrainedDefender | None = None,
 ) -> npt.NDArray[np.float64]:
-    """The returns of `config.episodes` episodes; episode i is always that of (seed, i)."""
+    """Returns [episodes, horizons]; episode i is always that of (seed, i)."""
     if config.simulator == "cyborg":
-        return play_original(config, policy, red_agent, horizon, played, trained)
-    returns = np.empty(config.episodes)
+        return play_original(config, policy, red_agent, horizons, played, trained)
+    returns = np.empty((config.episodes, len(horizons)))
     for first in range(0, config.episodes, CHUNK):
         size = min(CHUNK, config.episodes - first)
         defender = make(config, policy, trained, first)
         batch = Batch(
             size,
             red_agent=red_agent,
-            horizon=shown_horizon(horizon, trained),
+            horizon=shown_horizon(horizons, trained),
             rules=config.rules,
             observation=defender.observation,
             seed=config.seed,
@@ -83,12 +112,14 @@ def play_episodes(
             num_threads=config.num_threads,
             same_step=False,
         )
-        for _ in range(horizon):
+        for turn in range(1, max(horizons) + 1):
             masks = batch.action_masks()
             batch.play(defender.act(batch.shown.obs, batch.nets["alert"], masks))
-        returns[first : first + size] = batch.nets["tenths"] / 10
+            for k, horizon in enumerate(horizons):
+                if turn == horizon:
+                    returns[first : first + size, k] = batch.nets["tenths"] / 10
         batch.close()
-        played(size, float(returns[: first + size].mean()))
+        played(size * len(horizons), float(returns[: first + size, -1].mean()))
     return returns
 
 
@@ -96,34 +127,34 @@ def play_original(
     config: EvaluateConfig,
     policy: str,
     red_agent: str,
-    horizon: int,
+    horizons: tuple[int, ...],
     played: Heard,
     trained: TrainedDefender | None,
 ) -> npt.NDArray[np.float64]:
     """The same in the original simulator, one episode after the other."""
-    returns = np.zeros(config.episodes)
+    returns = np.zeros((config.episodes, len(horizons)))
     observation = make(config, policy, trained, 0).observation
     env = CyborgEnv(
         red_agent=red_agent,
-        horizon=shown_horizon(horizon, trained),
+        horizon=shown_horizon(horizons, trained),
         rules=config.rules,
         observation=observation,
     )
     for episode in range(config.episodes):
         defender = make(config, policy, trained, episode)
         obs, info = env.reset(seed=config.seed + episode)
-        for _ in range(horizon):
+        for turn in range(max(horizons)):
             alerts, masks = np.array([info["alert"]], np.int8), info["action_mask"][None] != 0
             action = int(defender.act(obs[None], alerts, masks)[0])
             obs, reward, _, _, info = env.step(action)
-            returns[episode] += reward
-        played(1, float(returns[: episode + 1].mean()))
+            returns[episode, np.array(horizons) > turn] += reward
+        played(len(horizons), float(returns[: episode + 1, -1].mean()))
     return returns
 
 
-def shown_horizon(horizon: int, trained: TrainedDefender | None) -> int:
+def shown_horizon(horizons: tuple[int, ...], trained: TrainedDefender | None) -> int:
     """The horizon of the game: a trained policy is shown the one it knows, if that is longer."""
-    return horizon if trained is None else max(horizon, trained.horizon)
+    return max(horizons) if trained is None else max(*horizons, trained.horizon)
 
 
 def make(
@@ -136,16 +167,21 @@ def make(
     return trained.sampling([config.seed, first], width) if config.sample else trained
 
 
+def interval(returns: Any) -> dict[str, float]:
+    """Mean of independent returns, its standard error and 95 % confidence interval."""
+    mean = float(np.mean(returns))
+    stderr = float(np.std(returns, ddof=1)) / len(returns) ** 0.5 if len(returns) > 1 else math.inf
+    low, high = mean - HALF_WIDTH * stderr, mean + HALF_WIDTH * stderr
+    return {"mean": mean, "stderr": stderr, "low": low, "high": high, "episodes": len(returns)}
+
+
 def summarise(policy: str, red_agent: str, horizon: int, returns: npt.NDArray[np.float64]) -> Cell:
-    std = float(returns.std(ddof=1))
     return Cell(
         policy=policy,
         red_agent=red_agent,
         horizon=horizon,
-        episodes=len(returns),
-        mean=float(returns.mean()),
-        stderr=std / len(returns) ** 0.5,
-        std=std,
+        **interval(returns),  # type: ignore[arg-type]  # episodes is a whole number
+        std=float(returns.std(ddof=1)),
         min=float(returns.min()),
         max=float(returns.max()),
         quantiles={str(q): float(np.quantile(returns, q)) for q in QUANTILES},
@@ -175,7 +211,7 @@ def main(config: EvaluateConfig) -> int:
     if config.json is not None and cells:
         write_json(config.json, as_json(config, cells, complete))
     if cells:
-        show(config, cells)
+        (show_beside_winner if config.leaderboard else show)(config, cells)
     if not complete:
         print(f"phalanx: interrupted after {len(cells)} cells of the table", file=sys.stderr)
     return 0 if complete else 130
@@ -183,7 +219,7 @@ def main(config: EvaluateConfig) -> int:
 
 def show(config: EvaluateConfig, cells: list[Cell]) -> None:
     """Print the table: a row per policy and attacker, a column per horizon."""
-    table = Table(box=SIMPLE_HEAD, title=f"Mean return ± standard error, rules {config.rules}")
+    table = Table(box=SIMPLE_HEAD, title=f"{TITLE}, rules {config.rules}")
     table.add_column("policy")
     table.add_column("red agent")
     for horizon in config.horizon:
@@ -191,13 +227,33 @@ def show(config: EvaluateConfig, cells: list[Cell]) -> None:
     by_cell = {(cell.policy, cell.red_agent, cell.horizon): cell for cell in cells}
     for policy, red_agent in product(config.policies, config.red_agent):
         row = [by_cell.get((policy, red_agent, horizon)) for horizon in config.horizon]
-        texts = [f"{cell.mean:.2f} ± {cell.stderr:.2f}" if cell else "-" for cell in row]
+        texts = [_with_interval(cell) if cell else "-" for cell in row]
         table.add_row(policy, red_agent, *texts)
     Console(width=100).print(table)
-    if config.leaderboard and len(cells) == 9:
-        mine, best = sum(cell.mean for cell in cells), sum(LEADERS_SCORES.values())
-        print(f"sum of the nine cells: {mine:.2f} (the challenge's winner: {best:.2f})")
     print(f"{config.episodes} episodes per cell, seed {config.seed}")
+
+
+def show_beside_winner(config: EvaluateConfig, cells: list[Cell]) -> None:
+    """The cells beside the published scores of the challenge's winner, and their sum."""
+    table = Table(box=SIMPLE_HEAD, title=f"{TITLE}, rules {config.rules}")
+    for name in ("policy", "red agent", "turns", "this policy", "challenge's winner"):
+        table.add_column(name, justify="left" if name in ("policy", "red agent") else "right")
+    for policy in config.policies:
+        own = [cell for cell in cells if cell.policy == policy]
+        for cell in own:
+            winner = LEADERS_SCORES.get((cell.red_agent, cell.horizon))
+            beside = "-" if winner is None else f"{winner:.2f}"
+            row = (policy, cell.red_agent, str(cell.horizon), _with_interval(cell), beside)
+            table.add_row(*row)
+        if {(cell.red_agent, cell.horizon) for cell in own} == set(LEADERS_SCORES):
+            mine, best = sum(cell.mean for cell in own), sum(LEADERS_SCORES.values())
+            table.add_row(policy, "all nine", "", f"{mine:.2f}", f"{best:.2f}")
+    Console(width=100).print(table)
+    print(f"{config.episodes} episodes per cell, seed {config.seed}")
+
+
+def _with_interval(cell: Cell) -> str:
+    return f"{cell.mean:.2f} ± {HALF_WIDTH * cell.stderr:.2f}"
 
 
 def as_json(config: EvaluateConfig, cells: list[Cell], complete: bool) -> dict[str, object]:

@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from phalanx.errors import ConfigError, RunError
+from phalanx.events import Events
 from phalanx.results import write_json
 
 FLUSH_S = 1.0  # rows that a kill may cost
@@ -34,13 +35,18 @@ class RunFolder:
             self._lock.close()
             raise RunError(f"{path} is in use by another process; wait for it or stop it") from None
         self._tables: dict[str, Table] = {}
+        self.events = Events(path)
 
     @property
     def checkpoint(self) -> Path:
         return self.path / "checkpoints" / "last.npz"
 
     def write_config(self, settings: dict[str, Any]) -> None:
-        (self.path / "config.yaml").write_text(yaml.safe_dump(settings, sort_keys=False))
+        path = self.path / "config.yaml"
+        try:
+            path.write_text(yaml.safe_dump(settings, sort_keys=False))
+        except OSError as error:
+            raise _cannot_write(path, error) from None
 
     def table(self, name: str) -> "Table":
         if name not in self._tables:
@@ -53,6 +59,7 @@ class RunFolder:
     def close(self) -> None:
         for table in self._tables.values():
             table.close()
+        self.events.close()
         self._lock.close()
 
 
@@ -69,11 +76,19 @@ def read_config(path: Path) -> dict[str, Any]:
     return settings
 
 
+def _cannot_write(path: Path, error: OSError) -> RunError:
+    return RunError(
+        f"cannot write {path}: {error.strerror}; what was saved before is whole: make room, then "
+        f"phalanx train --resume {path.parent}"
+    )
+
+
 class Table:
     """Rows of a CSV file, written at most a second after they are given."""
 
     def __init__(self, path: Path) -> None:
-        self._file = path.open("a+", newline="")
+        self._path = path
+        self._file = path.open("ab+", buffering=0)
         self._pending = io.StringIO()
         self._writer = csv.writer(self._pending)
         self._flushed = time.monotonic()
@@ -86,11 +101,15 @@ class Table:
             self.flush()
 
     def flush(self) -> None:
-        self._file.write(self._pending.getvalue())
-        self._file.flush()
+        rows = memoryview(self._pending.getvalue().encode())
         self._pending.seek(0)
         self._pending.truncate()
         self._flushed = time.monotonic()
+        try:
+            while rows:
+                rows = rows[self._file.write(rows) :]
+        except OSError as error:
+            raise _cannot_write(self._path, error) from None
 
     def size(self) -> int:
         """Bytes on disk, all rows included; where `cut` goes back to."""

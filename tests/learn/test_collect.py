@@ -7,11 +7,14 @@ import pytest
 
 from phalanx.cage2.batch import Batch
 from phalanx.cage2.scenario import NUM_ACTIONS, action_index
-from phalanx.learn.collect import TRUTH_SIZE, Rollout, Shaping, collect_blocks, empty_rollout
+from phalanx.learn.collect import TRUTH_SIZE, Shaping
 from phalanx.learn.mlp import forward, work_size
 from phalanx.learn.policy import Policy
+from phalanx.learn.rollout import Rollout
+from phalanx.learn.sampler import CompiledSampler
 
 HORIZON, TURNS, SIZE = 30, 50, 200
+GAMMA, FINAL_GAMMA = 0.9, 0.5
 
 
 def collect(
@@ -21,17 +24,13 @@ def collect(
     batch = Batch(size, observation=observation, num_threads=threads, **settings)
     policy = Policy(batch.shown.obs.shape[1], 145, hidden=(8, 8), truth_size=TRUTH_SIZE, seed=1)
     policy.theta += np.random.default_rng(2).normal(size=len(policy.theta)).astype(np.float32) / 10
-    rollout = empty_rollout(TURNS, batch, TRUTH_SIZE)
-    shaping = Shaping(np.ones(HORIZON, np.float32), restore_discount, 1.0)
     useful = np.ones(NUM_ACTIONS, np.bool_)
     useful[1] = False
-    batch.crew.run(
-        collect_blocks,
-        (
-            batch.nets, batch.memories, batch.history, batch.odds, useful, shaping,
-            policy.actor, policy.actor_sizes, policy.critic, policy.critic_sizes, rollout,
-        ),
-    )  # fmt: skip
+    condition = np.zeros((size, 0), np.float32)
+    sampler = CompiledSampler(batch, policy, TURNS, useful=useful, condition=condition)
+    rollout = sampler.collect(
+        Shaping(np.ones(HORIZON, np.float32), restore_discount, 1.0, GAMMA, FINAL_GAMMA)
+    )
     return rollout, policy, batch
 
 
@@ -48,8 +47,11 @@ def test_each_observation_is_stored_with_its_own_action_and_reward(observation: 
         allowed[:, 1] = False
         assert np.array_equal(rollout.masks[t], allowed)
         shown = batch.play(rollout.actions[t].astype(np.int64))
-        assert np.allclose(rollout.rewards[t], shown.rewards)
+        wanted_rewards = shown.rewards.astype(np.float32)
+        assert np.array_equal(rollout.rewards[t], wanted_rewards)  # nothing extra: to the bit
         assert np.array_equal(rollout.ended[t], shown.truncated)
+        wanted = np.where(shown.truncated, np.float32(FINAL_GAMMA), np.float32(GAMMA))
+        assert np.array_equal(rollout.discounts[t], wanted)
         ended = rollout.ended[t]
         assert np.allclose(rollout.returns[t, ended], shown.returns[ended])
     assert np.array_equal(rollout.next_obs, batch.shown.obs)

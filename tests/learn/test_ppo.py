@@ -7,13 +7,14 @@ import pytest
 import torch
 
 from phalanx.cage2.crew import Crew
-from phalanx.learn.collect import Rollout
 from phalanx.learn.mlp import work_size
 from phalanx.learn.policy import Policy
-from phalanx.learn.ppo import PPO, SLICE, PPOSettings
+from phalanx.learn.ppo import SLICE, CompiledPPO
 from phalanx.learn.ppo_kernel import STATS, ppo_slice
 from phalanx.learn.returns import gae
+from phalanx.learn.rollout import Rollout, empty_rollout
 from tests import naive
+from tests.learn.tasks import Player, make_vector, probabilities, settings
 from tests.learn.test_mlp import torch_forward, torch_layers
 
 CLIP, ENTROPY, VALUE = 0.2, 0.01, 0.5
@@ -91,37 +92,49 @@ def test_no_return_crosses_the_end_of_an_episode() -> None:
     assert advantages[3] < -80
 
 
+def test_short_rollouts_have_the_value_targets_of_whole_episodes() -> None:
+    """A walk of 24 turns whose values are known: however it is cut, targets average to them."""
+    random, gamma, turns, size = np.random.default_rng(8), 0.9, 24, 4000
+    rewards = random.normal(loc=-1.0, size=(turns, size)).astype(np.float32)
+    known = np.array([-(1 - gamma**left) / (1 - gamma) for left in range(turns, -1, -1)])
+    values = np.tile(known[:, None], (1, size)).astype(np.float32)
+    ended = np.zeros((turns, size), np.bool_)
+    ended[-1] = True
+    discounts = np.where(ended, 0, gamma).astype(np.float32)
+    for length in (24, 8, 3, 1):
+        targets = np.empty_like(rewards)
+        for first in range(0, turns, length):
+            piece = slice(first, first + length)
+            advantages = np.empty((length, size), np.float32)
+            arrays = (rewards[piece], values[:-1][piece], values[1:][piece], ended[piece])
+            gae(*arrays, discounts[piece], 0.95, advantages)
+            targets[piece] = advantages + values[:-1][piece]
+        error = targets.std(axis=1) / size**0.5
+        assert (abs(targets.mean(axis=1) - known[:-1]) < 4.5 * error).all(), length
+
+
 # --- whole updates --------------------------------------------------------------------------------
 
 
 def bandit(policy: Policy, rows: int, random: np.random.Generator, best: int) -> Rollout:
     """One-turn episodes: the action `best` pays 1, all others nothing."""
-    obs = random.random((1, rows, policy.obs_size)).astype(np.float32)
-    logits = policy.logits(obs[0])
-    shares = np.exp(logits - logits.max(axis=1, keepdims=True))
-    shares /= shares.sum(axis=1, keepdims=True)
-    actions = np.array([random.choice(len(p), p=p / p.sum()) for p in shares.astype(np.float64)])
-    empty = np.zeros((1, rows), np.float32)
-    return Rollout(
-        obs=obs,
-        truth=np.zeros((1, rows, 0), np.float32),
-        masks=np.ones((1, rows, logits.shape[1]), np.bool_),
-        actions=actions[None].astype(np.uint8),
-        log_probs=np.log(shares[np.arange(rows), actions])[None],
-        values=empty.copy(),
-        next_values=empty.copy(),
-        rewards=(actions == best)[None].astype(np.float32),
-        ended=np.ones((1, rows), np.bool_),
-        returns=empty.copy(),
-        red=empty.astype(np.uint8),
-        next_obs=obs[0].copy(),
-    )
+    obs = random.random((rows, policy.obs_size)).astype(np.float32)
+    shares = probabilities(policy, obs)
+    actions = np.array([random.choice(len(p), p=p) for p in shares])
+    rollout = empty_rollout(1, obs, 0, shares.shape[1])
+    rollout.obs[0] = obs
+    rollout.actions[0] = actions
+    rollout.log_probs[0] = np.log(shares[np.arange(rows), actions])
+    rollout.values[0] = rollout.next_values[0] = rollout.discounts[0] = 0
+    rollout.rewards[0] = actions == best
+    rollout.ended[0] = True
+    return rollout
 
 
 def train_on_bandit(threads: int, updates: int, rows: int = 1300) -> Policy:
     random = np.random.default_rng(5)
     policy = Policy(4, 10, hidden=(16,), truth_size=0, seed=2)
-    learner = PPO(policy, PPOSettings(minibatch_size=600), Crew(threads), seed=3)
+    learner = CompiledPPO(policy, settings(), Crew(threads), seed=3)
     for _ in range(updates):
         learner.update(bandit(policy, rows, random, best=7), 1e-2, 0.0)
     return policy
@@ -132,6 +145,29 @@ def test_ppo_solves_a_bandit() -> None:
     logits = policy.logits(np.random.default_rng(9).random((50, 4)))
     assert (logits.argmax(axis=1) == 7).all()
     assert (np.exp(logits[:, 7]) / np.exp(logits).sum(axis=1) > 0.9).all()
+
+
+def train_on(env: str, size: int, turns: int, updates: int, good: float) -> float:
+    """Mean return of the last hundred episodes, when it is good enough or the updates are spent."""
+    space = make_vector(env, 1)
+    width = int(np.prod(space.single_observation_space.shape))
+    policy = Policy(width, space.single_action_space.n, hidden=(64, 64), truth_size=0, seed=2)
+    player = Player(env, size, turns, policy, gamma=0.99)
+    learner = CompiledPPO(policy, settings(epochs=8, minibatch_size=256), Crew(1), seed=3)
+    for k in range(updates):
+        learner.update(player.collect(), 2.5e-3 * (1 - k / updates), 0.005)
+        if len(player.returns) > 100 and np.mean(player.returns[-100:]) >= good:
+            break
+    return float(np.mean(player.returns[-100:]))
+
+
+def test_ppo_finds_the_way_through_a_corridor() -> None:
+    """By chance it is found about once in 19,683 tries; an episode has 50 turns."""
+    assert train_on("Corridor", 32, 50, updates=60, good=0.99) >= 0.99
+
+
+def test_ppo_balances_the_pole_to_475() -> None:
+    assert train_on("CartPole-v1", 16, 64, updates=150, good=475) >= 475
 
 
 def test_equal_seeds_give_equal_weights_for_any_number_of_threads() -> None:

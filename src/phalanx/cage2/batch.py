@@ -72,7 +72,7 @@ class Batch:
         self.nets["red_plan"], self.nets["horizon"], self.nets["rules"] = plan, self.horizon, number
         self.memories = records(num_envs if self.history else 1, MEMORY)
         self.shown = allocate(num_envs, HISTORY_SIZE if self.history else NUM_BITS, name)
-        announce_compilation(play_turns)
+        announce_compilation(begin_episodes)
         self.reseed(seed)
 
     def reseed(self, seed: int | Sequence[int]) -> None:

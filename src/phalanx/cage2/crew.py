@@ -142,6 +142,23 @@ def take_chunk(board: Board, shard: int, chunk: int) -> int:
 
 
 @rule
+def next_piece(board: Board, pieces: int, thread: int, helped: int) -> tuple[int, int]:
+    """A piece of work that is the caller's now: of its own shard, then of the others'.
+
+    Begin with helped = 0 and hand in what was returned; the piece is -1 when all are taken.
+    """
+    threads = count_threads(board)
+    while helped < threads:
+        shard = (thread + helped) % threads
+        low, high = shard_start(pieces, shard, threads), shard_start(pieces, shard + 1, threads)
+        piece = low + take_chunk(board, shard, 1)
+        if piece < high:
+            return piece, helped
+        helped += 1
+    return -1, helped
+
+
+@rule
 def leave(board: Board, task: int, thread: int) -> bool:
     """Stop playing: all is taken. True if, for the leader, the others have finished too."""
     if thread != LEADER:

@@ -1,4 +1,4 @@
-"""Play the game with a policy: whole rollouts in one compiled call, each thread its own networks.
+"""Play CAGE-2 with a policy: whole rollouts in one compiled call, each thread its own networks.
 
 Networks do not depend on each other and the policy does not change within a rollout. So a block
 of networks is played from the first turn to the last by one thread, without waiting for anybody;
@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from phalanx.cage2.batch import Batch
 from phalanx.cage2.bits import number
-from phalanx.cage2.crew import count_threads, join, leave, shard_start, take_chunk
+from phalanx.cage2.crew import join, leave, next_piece
 from phalanx.cage2.kernel import begin_anew, play_turn, write_obs
 from phalanx.cage2.network import dice, high_die, low_die
 from phalanx.cage2.observation import remember
@@ -20,60 +19,20 @@ from phalanx.cage2.rule import kernel, rule
 from phalanx.cage2.scenario import (
     FIRST_DECOY,
     HOST_OF_ACTION,
-    NUM_ACTIONS,
+    NUM_DECOYS,
     NUM_HOSTS,
     PLACEABLE,
     RESTORE,
     RESTORE_COST,
     VERB_OF_ACTION,
 )
-from phalanx.learn.mlp import exp, forward
+from phalanx.learn.mlp import exp, fast, forward
+from phalanx.learn.rollout import Rollout
 
 BLOCK = 128  # networks that are played together
+GROUP = 16  # actions whose probabilities are added up together
 TRUTH_SIZE = 3 * NUM_HOSTS  # what only the critic may see: known, scanned, access
 NEVER = np.float32(-1e9)  # added to the logit of an action that is masked out
-
-
-class Rollout(NamedTuple):
-    """T turns in N networks."""
-
-    obs: npt.NDArray[np.float32]  # [T, N, D]
-    truth: npt.NDArray[np.float32]  # [T, N, TRUTH_SIZE], or [T, N, 0] if the critic does not see it
-    masks: npt.NDArray[np.bool_]  # [T, N, 145]
-    actions: npt.NDArray[np.uint8]  # [T, N]
-    log_probs: npt.NDArray[np.float32]  # [T, N]
-    values: npt.NDArray[np.float32]  # [T, N] of the state in which the action was chosen
-    next_values: npt.NDArray[np.float32]  # [T, N] of the state after it; the last one of an episode
-    rewards: npt.NDArray[
-        np.float32
-    ]  # [T, N] as the learner sees them: weighted, with the curriculum
-    ended: npt.NDArray[np.bool_]  # [T, N] the episode was cut after this turn
-    returns: npt.NDArray[np.float32]  # [T, N] true return of the episode that ended there
-    red: npt.NDArray[np.uint8]  # [T, N] who attacked in this turn
-    next_obs: npt.NDArray[np.float32]  # [N, D] where the next rollout begins
-
-
-def empty_rollout(turns: int, batch: Batch, truth_size: int) -> Rollout:
-    """Arrays for so many turns of a batch, to begin where it is; unwritten numbers are NaN."""
-    size, width = batch.shown.obs.shape
-
-    def unwritten(*shape: int) -> npt.NDArray[np.float32]:
-        return np.full((turns, size, *shape), np.nan, np.float32)
-
-    return Rollout(
-        obs=unwritten(width),
-        truth=unwritten(truth_size),
-        masks=np.zeros((turns, size, NUM_ACTIONS), np.bool_),
-        actions=np.zeros((turns, size), np.uint8),
-        log_probs=unwritten(),
-        values=unwritten(),
-        next_values=unwritten(),
-        rewards=unwritten(),
-        ended=np.zeros((turns, size), np.bool_),
-        returns=unwritten(),
-        red=np.zeros((turns, size), np.uint8),
-        next_obs=batch.shown.obs.astype(np.float32),
-    )
 
 
 class Shaping(NamedTuple):
@@ -82,17 +41,25 @@ class Shaping(NamedTuple):
     weights: npt.NDArray[np.float32]  # [horizon] of the reward in each turn of an episode
     restore_discount: float  # share of Restore's price that is given back
     scale: float
+    gamma: float
+    final_gamma: float  # in an episode's last turn: gamma if it was merely cut, 0 if it is over
+
+
+@rule
+def write_mask_of_host(net: Any, host: int, useful: Any, row: Any) -> None:
+    """The decoys that can be placed on a host, as far as they are useful."""
+    placeable = number(PLACEABLE[host, net.decoys[host]])
+    for decoy in range(NUM_DECOYS):
+        action = 2 + NUM_HOSTS * (FIRST_DECOY + decoy) + host
+        row[action] = useful[action] and (placeable >> decoy) & 1 != 0
 
 
 @rule
 def write_mask(net: Any, useful: Any, row: Any) -> None:
     """Actions worth thinking about: the useful ones, less decoys that cannot be placed."""
-    for action in range(NUM_ACTIONS):
-        verb, host = number(VERB_OF_ACTION[action]), number(HOST_OF_ACTION[action])
-        possible = True
-        if FIRST_DECOY <= verb < RESTORE:
-            possible = (number(PLACEABLE[host, net.decoys[host]]) >> (verb - FIRST_DECOY)) & 1 != 0
-        row[action] = useful[action] and possible
+    row[:] = useful
+    for host in range(NUM_HOSTS):
+        write_mask_of_host(net, host, useful, row)
 
 
 @rule
@@ -106,29 +73,49 @@ def write_truth(net: Any, row: Any) -> None:
 
 
 @rule
-def sample(logits: Any, mask: Any, die: int) -> tuple[int, Any]:
-    """An action drawn by its probability, and its log-probability. `logits` are used up."""
+def write_input(net: Any, memory: Any, history: bool, condition: Any, row: Any) -> None:
+    """What the actor sees: the observation, and after it what this network was told."""
+    write_obs(net, memory, history, row)
+    first = len(row) - len(condition)
+    for c in range(len(condition)):
+        row[first + c] = condition[c]
+
+
+@fast
+def sample(logits: Any, mask: Any, die: int, shares: Any) -> tuple[int, Any]:
+    """An action drawn by its probability, and its log-probability. `logits` are used up.
+
+    shares: room for as many numbers.
+    """
     top = np.float32(-3e38)
     for a in range(len(logits)):
         logits[a] += NEVER * (np.float32(1) - np.float32(mask[a]))
         top = max(top, logits[a])
     total = np.float32(0)
     for a in range(len(logits)):
-        logits[a] -= top
-        total += exp(logits[a])
+        shares[a] = exp(logits[a] - top) * np.float32(mask[a])
+        total += shares[a]
     left = np.float32(die) * np.float32(2.0**-32) * total
+    first = 0  # skip whole groups, then look at each
+    while first + GROUP <= len(logits):
+        group = np.float32(0)
+        for a in range(first, first + GROUP):
+            group += shares[a]
+        if group > left:
+            break
+        left -= group
+        first += GROUP
     chosen = -1
-    last = 0
-    for a in range(len(logits)):
-        if mask[a]:
-            last = a
-            left -= exp(logits[a])
-            if left < 0:
-                chosen = a
-                break
+    for a in range(first, len(logits)):
+        left -= shares[a]
+        if left < 0 and mask[a]:
+            chosen = a
+            break
     if chosen < 0:  # rounding: the draw was at the very end
-        chosen = last
-    return chosen, logits[chosen] - np.log(total)
+        for a in range(len(logits)):
+            if mask[a]:
+                chosen = a
+    return chosen, logits[chosen] - top - np.log(total)
 
 
 @rule
@@ -144,11 +131,60 @@ def join_columns(obs: Any, truth: Any, out: Any) -> Any:
     return x
 
 
+@rule
+def look_around(net: Any, useful: Any, rollout: Rollout, t: int, i: int) -> None:
+    """Store what may be done in this turn, and what only the critic sees."""
+    row = rollout.masks[t, i]
+    if t == 0 or rollout.ended[t - 1, i]:
+        write_mask(net, useful, row)
+    else:  # only the host that blue has just acted on can be different
+        row[:] = rollout.masks[t - 1, i]
+        write_mask_of_host(net, number(HOST_OF_ACTION[rollout.actions[t - 1, i]]), useful, row)
+    if rollout.truth.shape[2]:
+        write_truth(net, rollout.truth[t, i])
+
+
+@rule
+def play_and_store(
+    net: Any, memory: Any, history: bool, odds: Any, told: Any, action: int, log_prob: Any,
+    shaping: Shaping, rollout: Rollout, t: int, i: int, final_obs: Any, final_truth: Any,
+) -> bool:  # fmt: skip
+    """One turn of network i into row t; True if its episode ended, and the next one has begun."""
+    first, second = dice(net, 2 * net.turn + 1), dice(net, 2 * net.turn + 2)
+    weight = shaping.weights[net.turn]
+    rollout.kinds[t, i] = net.red
+    tenths, _held, _decoy, _move, _target, _chosen = play_turn(
+        net, action, low_die(first), high_die(first), low_die(second)
+    )
+    if history:
+        remember(memory, action, net.seen)
+    rollout.actions[t, i] = action
+    rollout.log_probs[t, i] = log_prob
+    reward = np.float32(-tenths) / np.float32(10)
+    if VERB_OF_ACTION[action] == RESTORE:
+        reward += np.float32(shaping.restore_discount * RESTORE_COST / 10)
+    rollout.rewards[t, i] = reward * weight * np.float32(shaping.scale)
+    ended = net.turn >= net.horizon
+    rollout.ended[t, i] = ended
+    rollout.discounts[t, i] = shaping.final_gamma if ended else shaping.gamma
+    if ended:
+        rollout.returns[t, i] = np.float32(net.tenths) / np.float32(10)
+        write_input(net, memory, history, told, final_obs)
+        if len(final_truth):
+            write_truth(net, final_truth)
+        begin_anew(net, memory, history, odds)
+    if t == rollout.obs.shape[0] - 1:
+        write_input(net, memory, history, told, rollout.next_obs[i])
+    else:
+        write_input(net, memory, history, told, rollout.obs[t + 1, i])
+    return ended
+
+
 @kernel
 def collect_blocks(
-    nets: Any, memories: Any, history: bool, odds: Any, useful: Any, shaping: Shaping,
-    actor: Any, actor_sizes: Any, critic: Any, critic_sizes: Any, rollout: Rollout,
-    board: Any, task: int, thread: int,
+    nets: Any, memories: Any, history: bool, odds: Any, useful: Any, condition: Any,
+    shaping: Shaping, actor: Any, actor_sizes: Any, critic: Any, critic_sizes: Any,
+    rollout: Rollout, board: Any, task: int, thread: int,
 ) -> bool:  # fmt: skip
     """Fill a rollout."""
     if not join(board, task, thread):
@@ -162,77 +198,48 @@ def collect_blocks(
         hidden += critic_sizes[layer]
     work = np.empty(2 * BLOCK * hidden, np.float32)
     columns = np.empty(BLOCK * (width + extra), np.float32)
+    shares = np.empty(actor_sizes[-1], np.float32)
     final_obs = np.zeros((BLOCK, width), np.float32)
     final_truth = np.zeros((BLOCK, extra), np.float32)
-    blocks, threads = (size + BLOCK - 1) // BLOCK, count_threads(board)
-    for others in range(threads):
-        shard = (thread + others) % threads
-        low, high = shard_start(blocks, shard, threads), shard_start(blocks, shard + 1, threads)
-        block = low + take_chunk(board, shard, 1)
-        while block < high:
-            start, stop = block * BLOCK, min((block + 1) * BLOCK, size)
-            rollout.obs[0, start:stop] = rollout.next_obs[start:stop]
-            for t in range(turns):
-                last = t == turns - 1
-                for i in range(start, stop):
-                    write_mask(nets[i], useful, rollout.masks[t, i])
-                    if extra:
-                        write_truth(nets[i], rollout.truth[t, i])
-                obs = rollout.obs[t, start:stop]
-                logits = forward(actor, actor_sizes, obs, work)
-                any_ended = False
-                for i in range(start, stop):
-                    net, memory = nets[i], memories[i if history else 0]
-                    first, second = dice(net, 2 * net.turn + 1), dice(net, 2 * net.turn + 2)
-                    mask = rollout.masks[t, i]
-                    action, log_prob = sample(logits[i - start], mask, high_die(second))
-                    weight = shaping.weights[net.turn]
-                    rollout.red[t, i] = net.red
-                    tenths, _held, _decoy, _move, _target, _chosen = play_turn(
-                        net, action, low_die(first), high_die(first), low_die(second)
-                    )
-                    if history:
-                        remember(memory, action, net.seen)
-                    rollout.actions[t, i] = action
-                    rollout.log_probs[t, i] = log_prob
-                    reward = np.float32(-tenths) / np.float32(10)
-                    if VERB_OF_ACTION[action] == RESTORE:
-                        reward += np.float32(shaping.restore_discount * RESTORE_COST / 10)
-                    rollout.rewards[t, i] = reward * weight * np.float32(shaping.scale)
-                    ended = net.turn >= net.horizon
-                    rollout.ended[t, i] = ended
-                    if ended:
-                        any_ended = True
-                        rollout.returns[t, i] = np.float32(net.tenths) / np.float32(10)
-                        write_obs(net, memory, history, final_obs[i - start])
-                        if extra:
-                            write_truth(net, final_truth[i - start])
-                        begin_anew(net, memory, history, odds)
-                    if last:
-                        write_obs(net, memory, history, rollout.next_obs[i])
-                    else:
-                        write_obs(net, memory, history, rollout.obs[t + 1, i])
-                x = join_columns(obs, rollout.truth[t, start:stop], columns)
-                values = forward(critic, critic_sizes, x, work)
-                for i in range(start, stop):
-                    rollout.values[t, i] = values[i - start, 0]
-                    if t > 0 and not rollout.ended[t - 1, i]:
-                        rollout.next_values[t - 1, i] = values[i - start, 0]
-                if any_ended:
-                    n = stop - start
-                    x = join_columns(final_obs[:n], final_truth[:n], columns)
-                    values = forward(critic, critic_sizes, x, work)
-                    for i in range(start, stop):
-                        if rollout.ended[t, i]:
-                            rollout.next_values[t, i] = values[i - start, 0]
+    blocks = (size + BLOCK - 1) // BLOCK
+    block, helped = next_piece(board, blocks, thread, 0)
+    while block >= 0:
+        start, stop = block * BLOCK, min((block + 1) * BLOCK, size)
+        n = stop - start
+        rollout.obs[0, start:stop] = rollout.next_obs[start:stop]
+        for t in range(turns):
+            obs = rollout.obs[t, start:stop]
+            logits = forward(actor, actor_sizes, obs, work)
+            any_ended = False
             for i in range(start, stop):
-                if extra:
-                    write_truth(nets[i], final_truth[i - start])
-            n = stop - start
-            x = join_columns(rollout.next_obs[start:stop], final_truth[:n], columns)
+                net, memory = nets[i], memories[i if history else 0]
+                look_around(net, useful, rollout, t, i)
+                die = high_die(dice(net, 2 * net.turn + 2))
+                action, log_prob = sample(logits[i - start], rollout.masks[t, i], die, shares)
+                if play_and_store(
+                    net, memory, history, odds, condition[i], action, log_prob,
+                    shaping, rollout, t, i, final_obs[i - start], final_truth[i - start],
+                ):  # fmt: skip
+                    any_ended = True
+            x = join_columns(obs, rollout.truth[t, start:stop], columns)
             values = forward(critic, critic_sizes, x, work)
             for i in range(start, stop):
-                if not rollout.ended[turns - 1, i]:
-                    rollout.next_values[turns - 1, i] = values[i - start, 0]
-            block = low + take_chunk(board, shard, 1)
+                rollout.values[t, i] = values[i - start, 0]
+                if t > 0 and not rollout.ended[t - 1, i]:
+                    rollout.next_values[t - 1, i] = values[i - start, 0]
+            if any_ended:
+                x = join_columns(final_obs[:n], final_truth[:n], columns)
+                values = forward(critic, critic_sizes, x, work)
+                for i in range(start, stop):
+                    if rollout.ended[t, i]:
+                        rollout.next_values[t, i] = values[i - start, 0]
+        for i in range(start, stop):
+            if extra:
+                write_truth(nets[i], final_truth[i - start])
+        x = join_columns(rollout.next_obs[start:stop], final_truth[:n], columns)
+        values = forward(critic, critic_sizes, x, work)
+        for i in range(start, stop):
+            if not rollout.ended[turns - 1, i]:
+                rollout.next_values[turns - 1, i] = values[i - start, 0]
+        block, helped = next_piece(board, blocks, thread, helped)
     return leave(board, task, thread)

@@ -12,15 +12,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
+import phalanx
+from phalanx.cage2.rule import cache_folder
 from phalanx.checkpoint import load_checkpoint, save_checkpoint
 from phalanx.cli import main
 from phalanx.config import EvaluateConfig, TrainConfig, from_file
-from phalanx.errors import CheckpointError, RunError
+from phalanx.errors import CheckpointError, ConfigError, RunError
 from phalanx.evaluate import evaluate
+from phalanx.recipe import SIZES, shaping, turn_weights
 from phalanx.run_folder import RunFolder
-from phalanx.train import Run, train, turn_weights
-from phalanx.trained import load_defender
+from phalanx.trained import TrainedDefender, load_defender
+from phalanx.training import Run, train
 
 SMALL = {
     "num_envs": 96, "total_steps": 96 * 25 * 6, "update_steps": 25, "horizon": 40, "hidden": (16,),
@@ -44,10 +48,14 @@ def test_equal_seeds_give_equal_weights_on_any_number_of_threads(tmp_path: Path)
         for k, threads in enumerate((1, 1, 2, 4))
     ]
     assert runs[0].updates == 6
-    assert all(np.array_equal(runs[0].policy.theta, run.policy.theta) for run in runs[1:])
-    assert all(np.array_equal(runs[0].batch.nets, run.batch.nets) for run in runs[1:])
+    assert all(
+        np.array_equal(runs[0].learner.policy.theta, run.learner.policy.theta) for run in runs[1:]
+    )
+    assert all(
+        np.array_equal(runs[0].sampler.batch.nets, run.sampler.batch.nets) for run in runs[1:]
+    )
     other = train(small(tmp_path, "other", seed=1))
-    assert not np.array_equal(runs[0].policy.theta, other.policy.theta)
+    assert not np.array_equal(runs[0].learner.policy.theta, other.learner.policy.theta)
 
 
 def test_stop_and_resume_equals_never_stopping(tmp_path: Path) -> None:
@@ -57,13 +65,13 @@ def test_stop_and_resume_equals_never_stopping(tmp_path: Path) -> None:
         if run.updates == 3:
             os.kill(os.getpid(), signal.SIGTERM)
 
-    first = train(small(tmp_path, "cut"), stop_after_three)
+    first = train(small(tmp_path, "cut"), on_update=stop_after_three)
     assert first.updates == 3
     assert json.loads((tmp_path / "cut" / "summary.json").read_text())["state"] == "stopped"
     second = train(small(tmp_path, "cut", resume=tmp_path / "cut", num_threads=2))
     assert second.updates == whole.updates
-    assert np.array_equal(second.policy.theta, whole.policy.theta)
-    assert np.array_equal(second.batch.nets, whole.batch.nets)
+    assert np.array_equal(second.learner.policy.theta, whole.learner.policy.theta)
+    assert np.array_equal(second.sampler.batch.nets, whole.sampler.batch.nets)
     for name in ("updates", "episodes"):
         assert rows(tmp_path / "cut", name) == rows(tmp_path / "whole", name)
 
@@ -81,10 +89,10 @@ def test_a_kill_goes_back_to_the_last_checkpoint(tmp_path: Path) -> None:
             raise Killed
 
     with pytest.raises(Killed):
-        train(small(tmp_path, "cut"), die_after_five)
+        train(small(tmp_path, "cut"), on_update=die_after_five)
     assert len(rows(tmp_path / "cut", "updates")) == 5
     second = train(small(tmp_path, "cut", resume=tmp_path / "cut"))
-    assert np.array_equal(second.policy.theta, whole.policy.theta)
+    assert np.array_equal(second.learner.policy.theta, whole.learner.policy.theta)
     for name in ("updates", "episodes"):
         assert rows(tmp_path / "cut", name) == rows(tmp_path / "whole", name)
 
@@ -101,7 +109,8 @@ def test_a_run_folder_holds_everything(tmp_path: Path) -> None:
     assert float(rows(folder, "updates")[4]["return"]) == pytest.approx(np.mean(returns), abs=1e-3)
     settings = (folder / "config.yaml").read_text()
     assert "num_envs: 96" in settings
-    assert sorted(p.name for p in folder.iterdir()) == [
+    names = [p.name for p in folder.iterdir() if not p.name.startswith("events.out")]
+    assert sorted(names) == [
         ".lock", "checkpoints", "config.yaml", "episodes.csv", "summary.json", "updates.csv",
     ]  # fmt: skip
 
@@ -126,6 +135,90 @@ def test_weights_of_turns() -> None:
     weights = turn_weights(TrainConfig())
     assert [weights[t] for t in (0, 29, 30, 49, 50, 99)] == [3, 3, 2, 2, 1, 1]
     assert turn_weights(TrainConfig(turn_weights="flat")).tolist() == [1] * 100
+
+
+# --- other networks, from Python -----------------------------------------------------------------
+
+
+class OwnNetwork(torch.nn.Module):
+    """One body for both heads, as users bring them."""
+
+    def __init__(self, obs_size: int, truth_size: int, num_actions: int) -> None:
+        super().__init__()
+        self.body = torch.nn.Sequential(torch.nn.Linear(obs_size, 24), torch.nn.ReLU())
+        self.actor = torch.nn.Linear(24, num_actions)
+        self.critic = torch.nn.Linear(24 + truth_size, 1)
+
+    def forward(self, obs: Any, truth: Any) -> Any:
+        body = self.body(obs)
+        return self.actor(body), self.critic(torch.cat([body, truth], dim=1))[:, 0]
+
+
+OWN = f"{__name__}:OwnNetwork"
+
+
+@pytest.mark.parametrize("changes", [{"learner": "torch"}, {"network": OWN}])
+def test_torch_networks_stop_and_resume_exactly_on_any_number_of_threads(
+    tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    whole = phalanx.train(small(tmp_path, "whole", num_threads=1, **changes))
+
+    def stop_after_three(run: Run) -> None:
+        if run.updates == 3:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    phalanx.train(small(tmp_path, "cut", num_threads=2, **changes), on_update=stop_after_three)
+    resumed = small(tmp_path, "cut", resume=tmp_path / "cut", num_threads=1, **changes)
+    second = phalanx.train(resumed)
+    for one, other in zip(
+        whole.learner.module.parameters(), second.learner.module.parameters(), strict=True
+    ):
+        assert torch.equal(one, other)
+    for name in ("updates", "episodes"):
+        assert rows(tmp_path / "cut", name) == rows(tmp_path / "whole", name)
+
+
+def test_the_torch_learner_trains_like_the_compiled_one(tmp_path: Path) -> None:
+    compiled = phalanx.train(small(tmp_path, "compiled"))
+    plain = phalanx.train(small(tmp_path, "plain", learner="torch"))
+    one, other = (rows(tmp_path / name, "updates") for name in ("compiled", "plain"))
+    for name in ("policy_loss", "value_loss", "entropy"):
+        assert float(one[0][name]) == pytest.approx(float(other[0][name]), rel=0.02, abs=1e-3)
+    assert compiled.device == plain.device == "cpu"
+    # Its checkpoint is read without torch, as that of the compiled one.
+    assert isinstance(load_defender(tmp_path / "plain"), TrainedDefender)
+
+
+def test_a_network_of_ones_own_is_evaluated_only_by_its_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    phalanx.train(small(tmp_path, "own", condition=(1.0, 0.0)), network=OwnNetwork)
+    target = [str(tmp_path / "own"), "--horizon", "30", "--episodes", "20"]
+    assert main(["evaluate", *target]) == 2
+    assert "--network module:factory" in capsys.readouterr().err
+    assert main(["evaluate", *target, "--network", OWN]) == 0
+    with pytest.raises(ConfigError, match="not those of this network"):
+        load_defender(tmp_path / "own", lambda d, k, a: torch.nn.Linear(d, a))
+
+
+def test_the_fastest_number_of_networks_is_found(tmp_path: Path) -> None:
+    config = small(tmp_path, "auto", num_envs="auto", total_steps=1, update_steps=2, horizon=10)
+    run = phalanx.train(config)
+    assert run.config.num_envs in SIZES
+    assert f"num_envs: {run.config.num_envs}" in (tmp_path / "auto" / "config.yaml").read_text()
+
+
+def test_curves_are_there_for_tensorboard(tmp_path: Path) -> None:
+    event_accumulator = pytest.importorskip(
+        "tensorboard.backend.event_processing.event_accumulator"
+    )
+    phalanx.train(small(tmp_path, "run"))
+    read = event_accumulator.EventAccumulator(str(tmp_path / "run"))
+    read.Reload()
+    steps = [point.step for point in read.Scalars("entropy")]
+    assert steps == [96 * 25 * k for k in range(1, 7)]
+    wanted = [float(row["entropy"]) for row in rows(tmp_path / "run", "updates")]
+    assert [p.value for p in read.Scalars("entropy")] == pytest.approx(wanted, rel=1e-5)
 
 
 # --- what can go wrong ----------------------------------------------------------------------------
@@ -154,6 +247,40 @@ def test_resume_refuses_what_cannot_be_continued(tmp_path: Path) -> None:
         train(small(tmp_path, "run", gamma=0.5, resume=tmp_path / "run"))
 
 
+def test_a_loss_that_is_no_number_stops_the_run_and_keeps_what_was_good(tmp_path: Path) -> None:
+    config = small(tmp_path, "run", learning_rate=1e30, final_learning_rate=1e30)
+    with pytest.raises(RunError, match=r"update \d gave a \w+ that is no number.*failed.npz"):
+        train(config)
+    assert json.loads((tmp_path / "run" / "summary.json").read_text())["state"] == "failed"
+    assert (tmp_path / "run" / "checkpoints" / "failed.npz").exists()
+
+
+FULL_DISK = """
+import resource, signal, sys
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # writing fails as on a full disk
+resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
+from phalanx.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_a_full_disk_gets_one_line_and_loses_nothing_saved(tmp_path: Path) -> None:
+    flags = f"""train --n-envs 64 --update-steps 20 --horizon 20 --hidden 8 --observation bits
+        --critic-truth false --output-dir {tmp_path} --name run --checkpoint-every 10"""
+    ran = subprocess.run(
+        [sys.executable, "-c", FULL_DISK, *flags.split()],
+        capture_output=True, text=True, check=False,
+        env={**os.environ, "PHALANX_CACHE_DIR": str(cache_folder().parent)},  # type: ignore[union-attr]
+    )  # fmt: skip
+    assert ran.returncode == 2
+    said = [line for line in ran.stderr.splitlines() if "compiling" not in line]
+    assert len(said) == 1
+    assert "cannot write" in said[0]
+    assert "File too large" in said[0]
+    arrays, _ = load_checkpoint(tmp_path / "run" / "checkpoints" / "last.npz")
+    assert np.isfinite(arrays["theta"]).all()
+
+
 @pytest.mark.parametrize("keep", [0, 100, 5000])
 def test_a_broken_checkpoint_gets_one_line(tmp_path: Path, keep: int) -> None:
     train(small(tmp_path, "run", total_steps=96 * 25))
@@ -167,7 +294,7 @@ def test_a_checkpoint_that_does_not_fit_is_refused_on_resume(tmp_path: Path) -> 
     train(small(tmp_path, "run", total_steps=96 * 25))
     path = tmp_path / "run" / "checkpoints" / "last.npz"
     arrays, facts = load_checkpoint(path)
-    for wrong in ({"theta": np.zeros(3, np.float32)}, {"batch_nets": np.zeros(7, np.uint8)}):
+    for wrong in ({"theta": np.zeros(3, np.float32)}, {"sampler_nets": np.zeros(7, np.uint8)}):
         save_checkpoint(path, arrays | wrong, facts)
         with pytest.raises(CheckpointError, match="does not fit"):
             train(small(tmp_path, "run", resume=tmp_path / "run"))
@@ -187,9 +314,7 @@ def test_an_episode_cut_before_the_last_horizon_goes_on_in_value(tmp_path: Path)
         (100, "leaderboard", False), (40, "leaderboard", True), (100, "flat", True),
     ):  # fmt: skip
         config = small(tmp_path, "x", horizon=horizon, turn_weights=weights)
-        folder = RunFolder(tmp_path / f"{horizon}{weights}")
-        assert Run(config, folder).learner.settings.bootstrap == goes_on
-        folder.close()
+        assert (shaping(config, turn_weights(config), 0.0).final_gamma > 0) == goes_on
 
 
 def test_foreign_and_malicious_files_are_not_loaded(tmp_path: Path) -> None:

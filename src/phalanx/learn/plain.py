@@ -1,0 +1,252 @@
+"""The plain torch version of sampling and PPO: for CUDA, and for networks of your own.
+
+It plays the same games with the same dice and takes the same steps as the compiled version, turn
+by turn and by autograd; a test holds both together.
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from phalanx.cage2.batch import Batch
+from phalanx.cage2.network import dice, high_die
+from phalanx.cage2.rule import kernel
+from phalanx.errors import ConfigError
+from phalanx.learn.collect import Shaping, look_around, play_and_store, write_truth
+from phalanx.learn.module import ActorCritic
+from phalanx.learn.ppo import ADAM_DECAYS, ADAM_EPSILON, PPO, PPOSettings, Rows
+from phalanx.learn.rollout import Arrays, Rollout
+from phalanx.learn.sampler import Cage2Sampler
+
+SLICE = 1024  # rows of a minibatch that one thread works on at a time
+NEVER = -1e9  # added to the logit of an action that is masked out
+
+
+# --- playing --------------------------------------------------------------------------------------
+
+
+@kernel
+def look_everywhere(nets: Any, useful: Any, rollout: Rollout, t: int, uniforms: Any) -> None:
+    """Store masks and truth of turn t, and roll the die by which each network draws its action."""
+    for i in range(len(nets)):
+        look_around(nets[i], useful, rollout, t, i)
+        uniforms[i] = high_die(dice(nets[i], 2 * nets[i].turn + 2)) * 2.0**-32
+
+
+@kernel
+def play_everywhere(
+    nets: Any, memories: Any, history: bool, odds: Any, condition: Any, actions: Any,
+    log_probs: Any, shaping: Shaping, rollout: Rollout, t: int, final_obs: Any, final_truth: Any,
+) -> None:  # fmt: skip
+    """Turn t of every network with the given actions."""
+    for i in range(len(nets)):
+        play_and_store(
+            nets[i], memories[i if history else 0], history, odds, condition[i], actions[i],
+            log_probs[i], shaping, rollout, t, i, final_obs[i], final_truth[i],
+        )  # fmt: skip
+
+
+@kernel
+def truth_everywhere(nets: Any, out: Any) -> None:
+    for i in range(len(nets)):
+        write_truth(nets[i], out[i])
+
+
+class PlainSampler(Cage2Sampler):
+    """Plays with any torch module, turn by turn."""
+
+    def __init__(self, batch: Batch, module: nn.Module, turns: int, **options: Any) -> None:
+        super().__init__(batch, turns, **options)
+        self.module = module
+        self.device = next(module.parameters()).device
+        self._uniforms = np.empty(batch.num_envs)
+        self._final_obs = np.zeros_like(self.rollout.next_obs)
+        self._final_truth = np.zeros((batch.num_envs, self.rollout.truth.shape[2]), np.float32)
+
+    @torch.no_grad()
+    def collect(self, shaping: Shaping) -> Rollout:
+        batch, rollout = self.batch, self.rollout
+        turns = len(rollout.obs)
+        rollout.obs[0] = rollout.next_obs
+        for t in range(turns):
+            look_everywhere(batch.nets, self.useful, rollout, t, self._uniforms)
+            logits, values = self._see(rollout.obs[t], rollout.truth[t])
+            actions, log_probs = draw(
+                logits, self._to(rollout.masks[t]), self._to(self._uniforms.astype(np.float32))
+            )
+            play_everywhere(
+                batch.nets, batch.memories, batch.history, batch.odds, self.condition,
+                actions.cpu().numpy(), log_probs.cpu().numpy(), shaping, rollout, t,
+                self._final_obs, self._final_truth,
+            )  # fmt: skip
+            rollout.values[t] = values.cpu().numpy()
+            if t > 0:
+                np.copyto(
+                    rollout.next_values[t - 1], rollout.values[t], where=~rollout.ended[t - 1]
+                )
+            ended = rollout.ended[t]
+            if ended.any():
+                _, last = self._see(self._final_obs[ended], self._final_truth[ended])
+                rollout.next_values[t, ended] = last.cpu().numpy()
+        if rollout.truth.shape[2]:
+            truth_everywhere(batch.nets, self._final_truth)
+        _, last = self._see(rollout.next_obs, self._final_truth)
+        np.copyto(rollout.next_values[-1], last.cpu().numpy(), where=~rollout.ended[-1])
+        return rollout
+
+    def _see(self, obs: Any, truth: Any) -> tuple[Tensor, Tensor]:
+        return self.module(self._to(obs), self._to(truth))
+
+    def _to(self, array: Any) -> Tensor:
+        return torch.from_numpy(array).to(self.device)
+
+
+def draw(logits: Tensor, masks: Tensor, uniforms: Tensor) -> tuple[Tensor, Tensor]:
+    """Actions by inverse distribution from one uniform number a row, and their log-probabilities"""
+    log_probs = torch.log_softmax(logits + NEVER * ~masks, dim=1)
+    shares = log_probs.exp().cumsum(dim=1)
+    left = uniforms[:, None] * shares[:, -1:]
+    actions = (shares <= left).sum(dim=1).clamp(max=logits.shape[1] - 1)
+    return actions, log_probs.gather(1, actions[:, None])[:, 0]
+
+
+# --- learning -------------------------------------------------------------------------------------
+
+
+def ppo_loss(
+    logits: Tensor,
+    values: Tensor,
+    rows: Any,
+    clip: float,
+    entropy_weight: float,
+    value_weight: float,
+) -> tuple[Tensor, Tensor]:
+    """Sum of the loss over the rows, and of STATS.
+
+    L = -min(r A, clip(r) A) - entropy_weight H + value_weight (v - target)² / 2
+    """
+    _obs, _truth, masks, actions, old_log_probs, advantages, targets = rows
+    log_probs = torch.log_softmax(logits + NEVER * ~masks, dim=1)
+    entropy = -(log_probs.exp() * log_probs.clamp(min=-80)).sum(dim=1)
+    difference = log_probs.gather(1, actions.long()[:, None])[:, 0] - old_log_probs
+    ratio = difference.exp()
+    gain = torch.min(ratio * advantages, ratio.clamp(1 - clip, 1 + clip) * advantages)
+    errors = (values - targets) ** 2 / 2
+    loss = (-gain - entropy_weight * entropy + value_weight * errors).sum()
+    with torch.no_grad():
+        clipped = ((ratio - 1).abs() > clip).float()
+        kl = ratio - 1 - difference
+        stats = torch.stack([part.sum() for part in (-gain, errors, entropy, kl, clipped)])
+    return loss, stats
+
+
+class PlainPPO(PPO):
+    """Steps by autograd. On the CPU a minibatch is cut in slices over threads, one each."""
+
+    def __init__(
+        self, module: nn.Module, settings: PPOSettings, seed: int, num_threads: int, compiled: bool
+    ) -> None:
+        super().__init__(settings, seed)
+        self.module = module
+        self.see = torch.compile(module, dynamic=True) if compiled else module
+        self.device = next(module.parameters()).device
+        self.parameters = [part for part in module.parameters() if part.requires_grad]
+        self.adam = torch.optim.Adam(self.parameters, betas=ADAM_DECAYS, eps=ADAM_EPSILON)
+        on_cpu = self.device.type == "cpu"
+        self._threads = ThreadPoolExecutor(num_threads) if on_cpu and num_threads > 1 else None
+        self._slice = SLICE if on_cpu else settings.minibatch_size
+
+    def begin(self, rows: Rows) -> None:
+        self._rows = [torch.from_numpy(np.ascontiguousarray(part)).to(self.device) for part in rows]
+
+    def step(
+        self, chosen: npt.NDArray[np.int64], rate: float, entropy_weight: float
+    ) -> tuple[npt.NDArray[np.float64], float]:
+        pieces = torch.split(torch.from_numpy(chosen).to(self.device), self._slice)
+
+        def learn(piece: Tensor) -> tuple[tuple[Tensor, ...], Tensor]:
+            return self.gradient([part[piece] for part in self._rows], len(chosen), entropy_weight)
+
+        results = list(self._threads.map(learn, pieces) if self._threads else map(learn, pieces))
+        for k, part in enumerate(self.parameters):
+            part.grad = torch.stack([grads[k] for grads, _ in results]).sum(dim=0)
+        norm = nn.utils.clip_grad_norm_(self.parameters, self.settings.max_grad_norm)
+        for group in self.adam.param_groups:
+            group["lr"] = rate
+        self.adam.step()
+        sums = torch.stack([stats for _, stats in results]).double().sum(dim=0)
+        return sums.cpu().numpy(), float(norm)
+
+    def gradient(
+        self, rows: Any, rows_in_batch: int, entropy_weight: float
+    ) -> tuple[tuple[Tensor, ...], Tensor]:
+        """Gradients of these rows, as their share of the minibatch's mean loss; sums of STATS."""
+        s = self.settings
+        logits, values = self.see(rows[0], rows[1])
+        loss, stats = ppo_loss(logits, values, rows, s.clip, entropy_weight, s.value_weight)
+        return torch.autograd.grad(loss / rows_in_batch, self.parameters), stats
+
+    def save(self) -> tuple[Arrays, dict[str, Any]]:
+        """Weights and optimiser, exactly."""
+        arrays = weights_of(self.module)
+        for k, part in enumerate(self.parameters):
+            state = self.adam.state.get(part, {})
+            for name in ("exp_avg", "exp_avg_sq"):
+                if name in state:
+                    arrays[f"{name}_{k}"] = state[name].cpu().numpy()
+        steps = [int(state["step"]) for state in self.adam.state.values()]
+        shuffle = self.shuffle.bit_generator.state
+        return arrays, {"adam_steps": max(steps, default=0), "shuffle": shuffle}
+
+    def load(self, arrays: Arrays, facts: dict[str, Any]) -> None:
+        set_weights(self.module, arrays)
+        if facts["adam_steps"]:
+            for k, part in enumerate(self.parameters):
+                self.adam.state[part] = {
+                    "step": torch.tensor(float(facts["adam_steps"])),
+                    "exp_avg": self._like(arrays[f"exp_avg_{k}"], part),
+                    "exp_avg_sq": self._like(arrays[f"exp_avg_sq_{k}"], part),
+                }
+        self.shuffle.bit_generator.state = facts["shuffle"]
+
+    def _like(self, array: Any, part: Tensor) -> Tensor:
+        return torch.from_numpy(array.copy()).to(self.device).reshape(part.shape)
+
+
+def weights_of(module: nn.Module) -> Arrays:
+    """The weights as arrays: our own networks as one vector, others by their names."""
+    if isinstance(module, ActorCritic):
+        return {"theta": module.theta()}
+    return {f"weights_{name}": part.cpu().numpy() for name, part in module.state_dict().items()}
+
+
+def set_weights(module: nn.Module, arrays: Arrays) -> None:
+    """The inverse of `weights_of`."""
+    if isinstance(module, ActorCritic):
+        module.set_theta(arrays["theta"])
+        return
+    prefix = "weights_"
+    given = {
+        name.removeprefix(prefix): torch.from_numpy(array.copy())
+        for name, array in arrays.items()
+        if name.startswith(prefix)
+    }
+    try:
+        module.load_state_dict(given)
+    except RuntimeError as error:
+        raise ConfigError(
+            f"the saved weights are not those of this network: {' '.join(str(error).split())}"
+        ) from None
+
+
+def find_device(name: str) -> torch.device:
+    """`cpu`, `cuda`, or for `auto` the GPU if there is one."""
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    if name == "cuda" and not torch.cuda.is_available():
+        raise ConfigError("--device cuda: this machine (or this torch) has no CUDA device; use cpu")
+    return torch.device(name)

@@ -1,0 +1,52 @@
+"""The arrays of T turns in N environments: what samplers write and learners read."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Arrays = dict[str, npt.NDArray[Any]]  # what checkpoints are made of
+
+
+class Rollout(NamedTuple):
+    """T turns in N environments; row t holds an observation and what was done on seeing it."""
+
+    obs: npt.NDArray[Any]  # [T, N, ...]
+    truth: npt.NDArray[np.float32]  # [T, N, K] what only the critic sees; K may be 0
+    masks: npt.NDArray[np.bool_]  # [T, N, A] actions that may be chosen
+    actions: npt.NDArray[Any]  # [T, N]
+    log_probs: npt.NDArray[np.float32]  # [T, N]
+    values: npt.NDArray[np.float32]  # [T, N] of the state in which the action was chosen
+    next_values: npt.NDArray[np.float32]  # [T, N] of the state after it; the last one of an episode
+    rewards: npt.NDArray[np.float32]  # [T, N] as the learner sees them
+    discounts: npt.NDArray[np.float32]  # [T, N] gamma, or 0 where nothing follows
+    ended: npt.NDArray[np.bool_]  # [T, N] the episode ended or was cut after this turn
+    returns: npt.NDArray[np.float32]  # [T, N] true return of the episode that ended there
+    kinds: npt.NDArray[np.uint8]  # [T, N] what kind of episode: who attacks
+    next_obs: npt.NDArray[Any]  # [N, ...] where the next rollout begins
+
+
+def empty_rollout(
+    turns: int, next_obs: npt.NDArray[Any], truth_size: int, num_actions: int
+) -> Rollout:
+    """Arrays for so many turns that begin with these observations; unwritten numbers are NaN."""
+    size = len(next_obs)
+
+    def unwritten(*shape: int) -> npt.NDArray[np.float32]:
+        return np.full((turns, size, *shape), np.nan, np.float32)
+
+    return Rollout(
+        obs=unwritten(*next_obs.shape[1:]).astype(next_obs.dtype, copy=False),
+        truth=unwritten(truth_size),
+        masks=np.ones((turns, size, num_actions), np.bool_),
+        actions=np.zeros((turns, size), np.uint8),
+        log_probs=unwritten(),
+        values=unwritten(),
+        next_values=unwritten(),
+        rewards=unwritten(),
+        discounts=unwritten(),
+        ended=np.zeros((turns, size), np.bool_),
+        returns=unwritten(),
+        kinds=np.zeros((turns, size), np.uint8),
+        next_obs=next_obs.copy(),
+    )

@@ -1,0 +1,72 @@
+"""What a figure depends on: the machine, the versions, the memory used."""
+
+import os
+import platform
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import phalanx
+
+PACKAGES = ("numpy", "numba", "gymnasium", "torch")
+
+
+def describe_versions() -> dict[str, str]:
+    """phalanx, Python and what it computes with, as far as installed."""
+    found = {"phalanx": phalanx.__version__, "python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def describe_machine() -> dict[str, str]:
+    return {
+        **describe_versions(),
+        "cores": str(os.cpu_count()),
+        "processor": _processor(),
+        "system": platform.system(),
+    }
+
+
+def peak_memory_mb() -> float:
+    """The highest memory of this process and of each of its children that is alive, added up."""
+    if not Path("/proc/self/status").exists():
+        import resource
+
+        unit = 1 if sys.platform == "darwin" else 1024
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**20
+    parents = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                parents[int(entry.name)] = int(
+                    (entry / "stat").read_text().rsplit(")", 1)[1].split()[1]
+                )
+            except (OSError, IndexError):  # it has just ended
+                continue
+    tree, before = {os.getpid()}, 0
+    while len(tree) > before:
+        before = len(tree)
+        tree |= {pid for pid, parent in parents.items() if parent in tree}
+    return sum(map(_peak_kb, tree)) / 1024
+
+
+def _peak_kb(pid: int) -> int:
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith("VmHWM")), 0)
+
+
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo") as lines:
+            return next(
+                line.split(":")[1].strip() for line in lines if line.startswith("model name")
+            )
+    except (OSError, StopIteration):
+        return platform.processor() or "unknown"

@@ -1,0 +1,109 @@
+"""The plain torch version does what the compiled one does."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from phalanx.cage2.batch import Batch
+from phalanx.cage2.crew import Crew
+from phalanx.cage2.scenario import NUM_ACTIONS
+from phalanx.errors import ConfigError
+from phalanx.learn.collect import TRUTH_SIZE, Shaping
+from phalanx.learn.module import ActorCritic
+from phalanx.learn.plain import PlainPPO, PlainSampler, find_device
+from phalanx.learn.policy import Policy
+from phalanx.learn.ppo import CompiledPPO
+from phalanx.learn.sampler import CompiledSampler
+from tests.learn.tasks import settings
+
+SIZE, TURNS, HORIZON = 150, 25, 20
+
+
+def one_policy() -> Policy:
+    policy = Policy(55, NUM_ACTIONS, hidden=(16, 16), truth_size=TRUTH_SIZE, seed=1)
+    policy.theta += np.random.default_rng(2).normal(size=len(policy.theta)).astype(np.float32) / 20
+    return policy
+
+
+def sampler(kind: type, network: Any) -> Any:
+    batch = Batch(SIZE, red_agent="b_line=0.5,meander=0.5", horizon=HORIZON, seed=4, num_threads=1)
+    useful = np.random.default_rng(1).random(NUM_ACTIONS) < 0.7
+    condition = np.random.default_rng(3).random((SIZE, 3)).astype(np.float32)
+    options: dict[str, Any] = {"useful": useful, "condition": condition}
+    if kind is PlainSampler:
+        options["truth_size"] = TRUTH_SIZE
+    return kind(batch, network, TURNS, **options)
+
+
+SHAPING = Shaping(np.linspace(3, 1, HORIZON).astype(np.float32), 0.3, 0.1, 0.99, 0.5)
+
+
+def test_both_play_the_same_games() -> None:
+    policy = one_policy()
+    compiled = sampler(CompiledSampler, policy).collect(SHAPING)
+    plain = sampler(PlainSampler, ActorCritic(policy)).collect(SHAPING)
+    # A draw at the very border of two actions may fall to either side; from there games differ.
+    same = (compiled.actions == plain.actions).all(axis=0)
+    assert same.mean() > 0.97
+    for name in ("obs", "truth", "masks", "ended", "rewards", "discounts", "kinds"):
+        one, other = getattr(compiled, name), getattr(plain, name)
+        assert np.array_equal(one[:, same], other[:, same]), name
+    for name in ("log_probs", "values", "next_values"):
+        one, other = getattr(compiled, name), getattr(plain, name)
+        assert np.allclose(one[:, same], other[:, same], atol=1e-4), name
+    assert np.array_equal(compiled.next_obs[same], plain.next_obs[same])
+    assert np.array_equal(compiled.obs[..., 52:], np.tile(compiled.next_obs[:, 52:], (TURNS, 1, 1)))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_both_learn_the_same(threads: int) -> None:
+    """Losses and weights after an update of 16 steps agree."""
+    policy = one_policy()
+    rollout = sampler(CompiledSampler, policy).collect(SHAPING)
+    module = ActorCritic(policy)
+    chosen = settings(minibatch_size=1000, epochs=4)
+    plain = PlainPPO(module, chosen, seed=3, num_threads=threads, compiled=False)
+    compiled = CompiledPPO(policy, chosen, Crew(threads), seed=3)
+    one, other = (learner.update(rollout, 1e-3, 0.01) for learner in (plain, compiled))
+    for name, value in one.items():
+        assert value == pytest.approx(other[name], abs=1e-4, rel=1e-4), name
+    assert np.allclose(module.theta(), policy.theta, atol=1e-4)
+    assert not np.allclose(policy.theta, one_policy().theta, atol=1e-3)
+
+
+def test_the_gradients_of_a_minibatch_are_equal() -> None:
+    policy = one_policy()
+    rollout = sampler(CompiledSampler, policy).collect(SHAPING)
+    module = ActorCritic(policy)
+    # One epoch of one minibatch without clipping: Adam's mean is then a tenth of the gradient.
+    chosen = settings(minibatch_size=SIZE * TURNS, epochs=1, max_grad_norm=1e9)
+    plain = PlainPPO(module, chosen, seed=3, num_threads=2, compiled=False)
+    compiled = CompiledPPO(policy, chosen, Crew(1), seed=3)
+    metrics = [learner.update(rollout, 1e-3, 0.01) for learner in (plain, compiled)]
+    wanted = np.concatenate(
+        [plain.adam.state[part]["exp_avg"].numpy().T.reshape(-1) for part in plain.parameters]
+    )
+    assert np.allclose(compiled.mean * 10, wanted * 10, atol=1e-5)
+    for name in ("policy_loss", "value_loss", "entropy", "kl"):
+        assert metrics[0][name] == pytest.approx(metrics[1][name], abs=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch about itself
+def test_a_compiled_module_gives_the_same_numbers() -> None:
+    module = ActorCritic(one_policy())
+    obs, truth = torch.rand(40, 55), torch.rand(40, TRUTH_SIZE)
+    with torch.no_grad():
+        plain, compiled = module(obs, truth), torch.compile(module, dynamic=True)(obs, truth)
+    for one, other in zip(plain, compiled, strict=True):
+        assert torch.allclose(one, other, atol=1e-6)
+
+
+def test_cuda_where_there_is_none_gets_one_line() -> None:
+    if torch.cuda.is_available():
+        assert find_device("auto").type == "cuda"
+    else:
+        with pytest.raises(ConfigError, match="no CUDA device"):
+            find_device("cuda")
+        assert find_device("auto").type == "cpu"
