@@ -4,11 +4,14 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import phalanx
+from phalanx.bench import learning
+from phalanx.cage2.settings import count_cores
 from phalanx.cli import COMMANDS, main
 from phalanx.config import field_helps
 from phalanx.results import write_json
@@ -60,7 +63,7 @@ def test_every_flag_is_explained(command: str, capsys: pytest.CaptureFixture[str
         ("verify", "FOLDER"),
         ("verify nowhere", "is not a folder"),
         ("verify nowhere --rules 3", "choose from 2.1-final"),
-        ("bench simm", "choose sim"),
+        ("bench simm", "did you mean sim"),
         ("bench --rounds 0", "1 or more"),
         ("bench --num-envs ,", "at least one value"),
         ("bench --num-envs 999999999999", "num_envs must be from 1"),
@@ -144,6 +147,28 @@ def test_the_command_is_installed() -> None:
     assert ran.returncode == 2
     assert ran.stderr.startswith("phalanx: nowhere is not a folder")
     assert "Traceback" not in ran.stderr
+
+
+@pytest.mark.parametrize("what", ["train", "learner"])
+def test_bench_measures_training_beside_its_bound(
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short = replace(learning.REFERENCE, horizon=4, update_steps=4)
+    monkeypatch.setattr(learning, "REFERENCE", short)
+    monkeypatch.setattr(learning, "SIZES", (32, 64))
+    monkeypatch.setattr(learning, "choose_num_envs", lambda config: (64, {}))
+    monkeypatch.setattr(learning, "PLAIN_TORCH", Path("nowhere"))
+    report = tmp_path / "bench.json"
+    assert main(["bench", what, "--rounds", "1", "--seconds", "0.01", "--json", str(report)]) == 0
+    result = json.loads(report.read_text())
+    for name in ("episodes_per_s", "gemm_bound_episodes_per_s", "collect_steps_per_s"):
+        assert result[name] > 0
+    assert result["plain_torch_episodes_per_s"] is None  # said so, not made up
+    products = f"matrix products alone, {count_cores()} threads"
+    ratio = result["ratios"][f"training / {products}"]
+    assert ratio == pytest.approx(
+        result["episodes_per_s"] / result["gemm_bound_episodes_per_s"], abs=0.01
+    )
 
 
 def test_bench_measures_and_writes_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -391,3 +391,17 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
     assert "--resume" in said
     assert "Traceback" not in said
     assert json.loads((tmp_path / "run" / "summary.json").read_text())["state"] == "stopped"
+
+
+CONFIGS = sorted((Path(__file__).parent.parent / "configs").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+def test_each_starting_point_can_be_started(path: Path, tmp_path: Path) -> None:
+    flags = f"--config {path} --total-steps 1 --n-envs 32 --output-dir {tmp_path} --name run"
+    assert main(["train", *flags.split()]) == 0
+
+
+def test_the_first_starting_point_is_the_default() -> None:
+    path = next(path for path in CONFIGS if path.stem == "leaderboard")
+    assert TrainConfig(**from_file(TrainConfig, path)) == TrainConfig()

@@ -32,6 +32,7 @@ from phalanx.run_folder import read_config
 
 MAX_NETWORKS = 100_000_000
 MAX_EPISODES = 1_000_000_000
+BENCHMARKS = ("sim", "train", "learner")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -264,27 +265,29 @@ class VerifyConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class BenchConfig:
-    """Measure the speed of the simulator, and of the original beside it where that is installed."""
+    """Measure the speed of the simulator or of training, and of others beside them."""
 
     what: str = field(default="sim", metadata={"positional": True})
-    """what to measure: sim"""
+    """what to measure: sim (beside the original, where installed), train, or learner"""
     num_envs: tuple[int, ...] = (1, 1024, 4096, 65536, 1_000_000)
-    """batch sizes"""
+    """batch sizes of the simulator"""
     red_agent: tuple[str, ...] = ("meander", "b_line")
-    """attackers"""
+    """attackers in the simulator"""
     rounds: int = 5
     """each case is measured once a round, in turn with the others; the median counts"""
-    seconds: float = 0.3
-    """time per case and round"""
+    seconds: float | None = None
+    """time per case and round; 0.3 for sim, 2 for train and learner"""
     json: Path | None = None
     """also write the figures to this file"""
 
     def __post_init__(self) -> None:
-        if self.what != "sim":
-            raise ConfigError(f"unknown benchmark {self.what!r}: choose sim")
+        if self.what not in BENCHMARKS:
+            raise ConfigError(choices("benchmark", self.what, BENCHMARKS))
+        if self.seconds is None:
+            object.__setattr__(self, "seconds", 0.3 if self.what == "sim" else 2.0)
         if not 1 <= min(self.num_envs) <= max(self.num_envs) <= MAX_NETWORKS:
             raise ConfigError(f"num_envs must be from 1 to {MAX_NETWORKS}, got {self.num_envs}")
-        if self.rounds < 1 or not 0 < self.seconds < float("inf"):
+        if self.rounds < 1 or not 0 < float(self.seconds or 0) < float("inf"):
             raise ConfigError(
                 f"rounds must be 1 or more and seconds above 0, got {self.rounds}, {self.seconds}"
             )

@@ -1,7 +1,6 @@
 """How fast the simulator is: figures and ratios, measured side by side in one run."""
 
 import os
-import platform
 import statistics
 import subprocess
 import sys
@@ -17,7 +16,6 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-import phalanx
 from phalanx.cage2 import cyborg
 from phalanx.cage2.batch import Batch
 from phalanx.cage2.env import Cage2VectorEnv
@@ -27,6 +25,7 @@ from phalanx.cage2.scenario import NUM_ACTIONS
 from phalanx.cage2.settings import checked_threads
 from phalanx.config import BenchConfig
 from phalanx.display import progress_display
+from phalanx.machine import describe_machine
 from phalanx.results import write_json
 
 KERNEL, STEP, SINGLE, ORIGINAL = "kernel", "step()", "gymnasium.make", "original"
@@ -221,7 +220,7 @@ def main(config: BenchConfig) -> int:
         for group in everything:
             what = f"{group[0].red_agent}, {group[0].num_envs:,} networks"
             progress.update(task, description=what)
-            measure(group, config.rounds, config.seconds)
+            measure(group, config.rounds, config.seconds or 0.0)
             cases += group
             progress.advance(task)
         progress.update(task, description="starting fresh processes")
@@ -262,27 +261,6 @@ def side_by_side(rows: list[dict[str, Any]]) -> dict[str, float]:
             n = nearest(one, 4096)
             ratios[f"{red}: kernel, {n:,} networks, 1 thread / original"] = one[n] / original
     return {name: round(ratio, 2) for name, ratio in ratios.items()}
-
-
-def describe_machine() -> dict[str, str]:
-    return {
-        "phalanx": phalanx.__version__,
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "cores": str(os.cpu_count()),
-        "processor": _processor(),
-        "system": platform.system(),
-    }
-
-
-def _processor() -> str:
-    try:
-        with open("/proc/cpuinfo") as lines:
-            return next(
-                line.split(":")[1].strip() for line in lines if line.startswith("model name")
-            )
-    except (OSError, StopIteration):
-        return platform.processor() or "unknown"
 
 
 def show(
