@@ -41,7 +41,7 @@ class TrainConfig:
 
     num_envs: int | str = field(default=512, metadata={"aliases": ("--n-envs",)})
     """networks played side by side; auto: the fastest number, by a short trial"""
-    total_episodes: int = 150_000
+    total_episodes: int = 200_000
     """when to stop"""
     total_steps: int | None = None
     """when to stop, in turns of all networks; overrides --total-episodes"""
