@@ -74,8 +74,9 @@ class Leaf:
         if self.low is None:
             wrong = np.isnan(given) if self.dtype.kind == "f" else None
         elif self.scalar:  # the usual case, and the quick one
-            if given.size and given.min() >= self.low and given.max() <= self.high:
-                return given
+            if self.low == 0 and given.dtype == np.int64:  # negative ones become very large
+                if given.view(np.uint64).max(initial=0) <= self.high:
+                    return given
             wrong = (given < self.low) | (given > self.high)
         else:
             wrong = ~((given >= self.low) & (given <= self.high))

@@ -75,7 +75,9 @@ class Nurse:
                 ],
                 pass_fds=(*fds, setup.memory_fd, *setup.bell_fds),
                 stdin=subprocess.DEVNULL,
-                start_new_session=True,  # Ctrl-C is for the caller, who then closes the pool
+                # Ctrl-C is for the caller, who then closes the pool. (In a session of their own, the
+                # system would schedule workers as one group, and giving them the core would fail.)
+                process_group=0,
                 env=environment(threads),
             )
         finally:

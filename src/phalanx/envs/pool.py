@@ -189,7 +189,9 @@ class Pool:
         self._out = np.zeros(n_envs, np.bool_)  # asked for, and not yet received
         self._num_out = 0
         self._versions: Ints = np.zeros(n_envs, np.int64)
-        self._last_ids: Ints | None = None
+        self._no_returns: Floats = np.full(n_envs, np.nan)
+        self._no_lengths: Ints = np.full(n_envs, -1)
+        self._last_ids: Ints | None = None  # as received, while nothing was sent for them
         self._seeded = False
         self._board: Board
 
@@ -264,11 +266,11 @@ class Pool:
         `recv`, in their order. Nothing is stepped unless all actions are legal.
         """
         runner = self._open()
-        if env_ids is None:
-            env_ids = self._last_ids
-        elif env_ids is not self._last_ids:
-            self._last_ids = None
-        ids = self._checked_ids(env_ids, "send")
+        last_ids = self._last_ids
+        if last_ids is not None and (env_ids is None or env_ids is last_ids):
+            ids = last_ids
+        else:
+            ids = self._checked_ids(env_ids, "send")
         everybody = ids is runner.everybody
         which = slice(None) if everybody else ids
         self._trial.actions.put(self._board.actions, which, actions, ids)
@@ -386,6 +388,7 @@ class Pool:
 
     def _ask(self, runner: Serial | Workers, requests: Ints, ids: Ints) -> None:
         runner.submit(requests, ids)
+        self._last_ids = None
         if ids is runner.everybody:
             self._out[:] = True
             self._num_out = self.n_envs
@@ -403,26 +406,28 @@ class Pool:
     def _arrived(self, runner: Serial | Workers, ids: Ints) -> Arrived:
         board, layout = self._board, self._trial.observations
         everybody = ids is runner.everybody
-        if not everybody and self.wait_for == self.n_envs:
-            ids = np.sort(ids)
-        which: slice | Ints = slice(None) if everybody else ids
+        which: slice | Ints
         if everybody:
+            which = slice(None)
             self._out[:] = False
             self._num_out = 0
         else:
+            if self.wait_for == self.n_envs:
+                ids.sort()
+            ids.flags.writeable = False
+            which = ids
             self._out[ids] = False
             self._num_out -= len(ids)
         self._last_ids = ids
-        count = len(ids)
         obs = final_obs = layout.take(board.obs, which)
         rewards = board.rewards[which]
         flags = board.flags[which]
         versions = self._versions[which]
         if everybody:
             rewards, versions = rewards.copy(), versions.copy()
-        returns, lengths = np.full(count, np.nan), np.full(count, -1)
+        returns, lengths = self._no_returns[: len(ids)].copy(), self._no_lengths[: len(ids)].copy()
         infos: list[Info] | None = None
-        if flags.any():
+        if np.count_nonzero(flags):
             terminated, truncated = flags & TERMINATED != 0, flags & TRUNCATED != 0
             lost = flags & LOST != 0
             ended = terminated | truncated
@@ -439,10 +444,10 @@ class Pool:
                     for i, has in zip(ids.tolist(), told, strict=True)
                 ]
         else:
-            terminated, truncated, lost = np.zeros((3, count), np.bool_)
+            terminated, truncated, lost = np.zeros((3, len(ids)), np.bool_)
         masks = board.masks[ids] if board.shape.num_masked else None
         return Arrived(
-            ids.copy() if everybody else ids,
+            ids,
             obs,
             rewards,
             terminated,

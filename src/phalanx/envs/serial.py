@@ -21,6 +21,7 @@ class Serial:
     def __init__(self, factory: Factory, board: Board, *, infos: bool, on_fault: OnFault) -> None:
         self._on_fault = on_fault
         self.everybody: Ints = np.arange(board.shape.n_envs)
+        self.everybody.flags.writeable = False  # callers get it, and give it back
         self._block = Block(
             factory,
             range(board.shape.n_envs),

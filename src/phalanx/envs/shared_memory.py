@@ -40,9 +40,10 @@ class Board:
     """The arrays of a pool: rows for environments, counters for workers.
 
     An environment is asked for by its number in the ring of its worker's requests, or by ~number
-    when its order is to be followed instead of stepping it; the worker puts the number into the
-    ring of finished rows. Counters only grow: `sent` is the caller's, `done` the worker's. An
-    environment is asked for once at a time, so a ring as long as the block is long enough.
+    when its order is to be followed instead of stepping it. Counters only grow: `sent` is the
+    caller's, `done` the worker's. An environment is asked for once at a time, so a ring as long as
+    the block is long enough. Rows are finished in the order of the requests, but for a worker that
+    replaced another: where somebody waits for single rows, they have a ring of their own.
     """
 
     obs: Rows

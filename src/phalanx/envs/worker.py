@@ -109,7 +109,7 @@ class Worker:
             self._taken = sent
             block.play(requests)
             if not self._each_row:
-                self._publish(requests)
+                self._count(len(requests))
 
     # --- waiting ----------------------------------------------------------------------------------
 
@@ -134,20 +134,17 @@ class Worker:
 
     def publish(self, i: int) -> None:
         """Row i is written."""
-        self._publish([i])
+        self._finished[self._done[self._number] % self._size] = i
+        self._count(1)
 
-    def _publish(self, requests: list[int]) -> None:
+    def _count(self, more: int) -> None:
+        """Let the caller see that more rows are written, and wake it if it waits for no others."""
         assert self._block is not None
         if self._block.infos:
             self._channel.send(("infos", self._block.infos))
             self._block.infos.clear()
-        done = self._done[self._number]
-        if len(requests) == 1:
-            self._finished[done % self._size] = requests[0]
-        else:
-            self._finished[(done + np.arange(len(requests))) % self._size] = requests
         fence()
-        self._done[self._number] = done + len(requests)
+        self._done[self._number] += more
         fence()
         if self._asleep[self._caller] and sum(self._done) >= self._goal[0]:
             self._callers_bell.ring()

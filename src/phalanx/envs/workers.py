@@ -50,6 +50,7 @@ class Workers:
         self._blocks = [block_of(w, n, self.num_workers) for w in range(self.num_workers)]
         self._owner = np.repeat(range(self.num_workers), [len(b) for b in self._blocks])
         self.everybody: Ints = np.arange(n)
+        self.everybody.flags.writeable = False  # callers get it, and give it back
         self._sent, self._done = memoryview(board.sent), memoryview(board.done)
         self._asleep, self._goal = memoryview(board.asleep), memoryview(board.goal)
         self._taken = [0] * self.num_workers  # finished rows that were fetched from each ring
@@ -142,7 +143,8 @@ class Workers:
     def _fetch_from(self, worker: int) -> None:
         block, done = self._blocks[worker], self._done[worker]
         fence()
-        ring = self._board.finished[block.start : block.stop]
+        rings = self._board.finished if self._setup.each_row else self._board.requests
+        ring = rings[block.start : block.stop]
         for request in between(ring, self._taken[worker], done):
             self._ready.append(request if request >= 0 else ~request)
         self._taken[worker] = done
