@@ -40,7 +40,7 @@ class RunError(PhalanxError):
 
 
 class WorkerError(PhalanxError, RuntimeError):
-    """Environments or workers that failed and could not be replaced; `fault` is the last failure."""
+    """Environments or workers that failed and could not be replaced; `fault` is the last one."""
 
     def __init__(self, message: str, fault: Any = None) -> None:
         super().__init__(message)

@@ -9,9 +9,10 @@ WORKER_MB = 40  # what a worker needs beside its environments
 
 
 def choose_workers(n_envs: int, step_s: float, cpu_share: float) -> tuple[int, str]:
-    """0 for this process; else how many worker processes. An environment that computes wants as many
+    """How many worker processes (0: none, this process will do), and why.
 
-    as there are cores; one that waits wants as many as keep the cores busy.
+    An environment that computes wants as many as there are cores; one that waits wants as many as
+    keep the cores busy.
     """
     cores = num_cores()
     took = f"a step takes {_duration(step_s)}, {cpu_share:.0%} of it computing"

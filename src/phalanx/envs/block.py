@@ -26,6 +26,7 @@ from phalanx.envs.shared_memory import (
     TERMINATED,
     TRUNCATED,
     Board,
+    numbers,
 )
 
 Info = dict[str, Any]
@@ -64,8 +65,8 @@ class Block:
         self._write = board.observations.writer(board.obs)
         self._write_final = board.observations.writer(board.final_obs)
         self._read_action = board.action_layout.reader(board.actions)
-        self._rewards, self._flags = memoryview(board.rewards), memoryview(board.flags)
-        self._now, self._worker = memoryview(board.now), worker
+        self._rewards, self._flags = numbers(board.rewards), numbers(board.flags)
+        self._now, self._worker = numbers(board.now), worker
         self._returns = dict.fromkeys(indices, 0.0)
         self._lengths = dict.fromkeys(indices, 0)
         self.infos: dict[int, Info] = {}

@@ -53,12 +53,12 @@ class Leaf:
         stored = given.astype(self.dtype)
         if self.dtype.kind in "iub" and not np.array_equal(stored, given):
             raise WrongValue(f"{what} holds numbers that are no {self.dtype}: {given!r:.80}")
-        if self.scalar and not self.low <= stored <= self.high:  # type: ignore[operator]
+        if self.scalar and not self.low <= stored <= self.high:
             raise WrongValue(f"{what} is {given}; its space says {self.low} to {self.high}")
         return stored
 
     def checked_actions(self, values: Any, ids: Sequence[int] | Array) -> Array:
-        """One action for each of `ids`, as this leaf stores them; ActionError if one is not legal."""
+        """One action for each of `ids`, as this leaf stores them; ActionError if one is illegal."""
         what = f"actions{self.place}"
         try:
             given = np.asarray(values)
@@ -74,9 +74,10 @@ class Leaf:
         if self.low is None:
             wrong = np.isnan(given) if self.dtype.kind == "f" else None
         elif self.scalar:  # the usual case, and the quick one
-            if self.low == 0 and given.dtype == np.int64:  # negative ones become very large
-                if given.view(np.uint64).max(initial=0) <= self.high:
-                    return given
+            # Quickly, in one pass: as unsigned numbers, negative ones are very large.
+            quick = self.low == 0 and given.dtype == np.int64
+            if quick and given.view(np.uint64).max(initial=0) <= self.high:
+                return given
             wrong = (given < self.low) | (given > self.high)
         else:
             wrong = ~((given >= self.low) & (given <= self.high))
@@ -183,8 +184,8 @@ def _leaf(space: spaces.Space[Any], place: str) -> Leaf | None:
         return Leaf(place, tuple(space.shape), np.dtype(space.dtype), zero, one, False)
     if isinstance(space, spaces.Box):
         free = space.dtype.kind == "f" and np.isinf(space.low).all() and np.isinf(space.high).all()
-        low, high = (None, None) if free else (space.low, space.high)
-        return Leaf(place, tuple(space.shape), np.dtype(space.dtype), low, high, False)
+        least, most = (None, None) if free else (space.low, space.high)
+        return Leaf(place, tuple(space.shape), np.dtype(space.dtype), least, most, False)
     return None
 
 

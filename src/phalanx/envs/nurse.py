@@ -75,8 +75,8 @@ class Nurse:
                 ],
                 pass_fds=(*fds, setup.memory_fd, *setup.bell_fds),
                 stdin=subprocess.DEVNULL,
-                # Ctrl-C is for the caller, who then closes the pool. (In a session of their own, the
-                # system would schedule workers as one group, and giving them the core would fail.)
+                # Ctrl-C is for the caller, who then closes the pool. (Not a session of its own:
+                # the system schedules a session as one, and giving it the core would fail.)
                 process_group=0,
                 env=environment(threads),
             )

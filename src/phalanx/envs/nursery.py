@@ -72,7 +72,7 @@ def _serve(control: socket.socket, life_fd: int, setup: Setup, factory: Any) -> 
 
 
 def _fork(control: socket.socket, life_fd: int, setup: Setup, factory: Any, worker: int) -> int:
-    """Start a worker; the caller gets its end of their channel, and what it says when it crashes."""
+    """Start a worker; the caller gets its end of their channel, and the file of its last words."""
     callers_end, workers_end = socket.socketpair()
     last_words = os.memfd_create(f"phalanx-worker-{worker}")
     sys.stdout.flush()
@@ -86,6 +86,7 @@ def _fork(control: socket.socket, life_fd: int, setup: Setup, factory: Any, work
             callers_end.close()
             control.close()
             _volunteer_for_memory()
+            _wake_on_time()
             faulthandler.enable(last_words)
             faulthandler.register(signal.SIGUSR1, last_words)
             code = work(setup, factory, worker, Channel(workers_end))
@@ -122,9 +123,15 @@ def die_with(life_fd: int) -> None:
 
 
 def _volunteer_for_memory() -> None:
-    """If memory runs out, let the system end a worker, which can be replaced, and not the caller."""
+    """If memory runs out, let the system end a worker, which can be replaced, not the caller."""
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write("500")
+
+
+def _wake_on_time() -> None:
+    """Let environments sleep no longer than they say: by default the system adds some 50 µs."""
+    with contextlib.suppress(OSError), open("/proc/self/timerslack_ns", "w") as file:
+        file.write("1000")
 
 
 def _say(control: socket.socket, message: dict[str, Any]) -> None:

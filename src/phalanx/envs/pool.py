@@ -6,9 +6,9 @@
             arrived = pool.recv()                         # the first 8 rows that are ready
             pool.send(policy(arrived.obs), arrived.env_ids, version)
 
-`wait_for="all"` is synchronous stepping. With less, a slow environment is absent from this batch and
-present in a later one; rows are handed out in the order in which they became ready, so no ready row
-waits for more than n_envs / wait_for batches.
+`wait_for="all"` is synchronous stepping. With less, a slow environment is absent from this batch
+and present in a later one; rows are handed out in the order in which they became ready, so no ready
+row waits for more than n_envs / wait_for batches.
 """
 
 import asyncio
@@ -67,8 +67,8 @@ class Arrived(NamedTuple):
     episode_lengths: Ints
     """int64 [k]; of the episode that ended here, -1 in other rows"""
     lost: Bools
-    """bool [k]; the environment failed and begins anew: its episode is truncated, not to be counted;
-    the action was not played, and `final_obs` is no successor of anything"""
+    """bool [k]; the environment failed and begins anew: its episode is truncated and not to be
+    counted; the action was not played, and `final_obs` is no successor of anything"""
     versions: Ints
     """int64 [k]; the version that was sent with the action"""
     action_masks: Bools | None
@@ -247,8 +247,8 @@ class Pool:
     ) -> None:
         """Begin an episode everywhere, or in `env_ids`; its first rows arrive through `recv`.
 
-        The first reset uses the pool's seed. A later one without a seed lets each environment's dice
-        run on. A list has a seed for each environment that is reset.
+        The first reset uses the pool's seed. A later one without a seed lets each environment's
+        dice run on. A list has a seed for each environment that is reset.
         """
         runner = self._open()
         ids = self._checked_ids(env_ids, "reset")
@@ -261,9 +261,9 @@ class Pool:
         self._ask(runner, ~ids, ids)
 
     def send(self, actions: Any, env_ids: npt.ArrayLike | None = None, version: int = 0) -> None:
-        """Let environments take a step. Without `env_ids`, the actions are for the rows of the last
+        """Let environments take a step. Nothing is stepped unless all actions are legal.
 
-        `recv`, in their order. Nothing is stepped unless all actions are legal.
+        Without `env_ids`, the actions are for the rows of the last `recv`, in their order.
         """
         runner = self._open()
         last_ids = self._last_ids
@@ -373,7 +373,7 @@ class Pool:
         ids = np.asarray(env_ids)
         if ids.ndim != 1 or (ids.dtype.kind not in "iu" and ids.size):
             raise ConfigError(f"{doing}: env_ids must be a list of whole numbers, not {env_ids!r}")
-        if ids.size and not (0 <= ids.min() and ids.max() < self.n_envs):
+        if ids.size and not (ids.min() >= 0 and ids.max() < self.n_envs):
             raise ConfigError(f"{doing}: env_ids {ids} are not all from 0 to {self.n_envs - 1}")
         if len(ids) == self.n_envs and np.array_equal(ids, everybody) and not self._num_out:
             return everybody
@@ -440,8 +440,7 @@ class Pool:
             if (flags & INFO).any():
                 told = (flags & INFO != 0).tolist()
                 infos = [
-                    runner.info(i) if has else {}
-                    for i, has in zip(ids.tolist(), told, strict=True)
+                    runner.info(i) if has else {} for i, has in zip(ids.tolist(), told, strict=True)
                 ]
         else:
             terminated, truncated, lost = np.zeros((3, len(ids)), np.bool_)

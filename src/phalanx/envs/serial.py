@@ -1,4 +1,4 @@
-"""The environments of a pool in the caller's own process: for debugging, and where that is fastest."""
+"""The environments of a pool in the caller's own process: to debug, or where that is fastest."""
 
 from collections import deque
 from typing import Any

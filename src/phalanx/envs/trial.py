@@ -1,7 +1,7 @@
 """The first environment: built and tried in this process before anything is started.
 
-What cannot work is refused here, in one line. How long a step takes, and how much of that it computes
-rather than waits, decides how many workers are worth having.
+What cannot work is refused here, in one line. How long a step takes, and how much of that it
+computes rather than waits, decides how many workers are worth having.
 """
 
 import importlib
@@ -134,10 +134,10 @@ def _checked_step(env: Env[Any, Any]) -> Any:
 
 
 def _measure(env: Env[Any, Any]) -> tuple[float, float]:
-    """Seconds of a step, and how much of them was computing. Resets count: they are to be had too."""
+    """Seconds of a step, and the share of them that was computing. Resets count too."""
     steps, ended = 0, True
     began, began_cpu = time.perf_counter(), time.process_time()
-    while steps < MOST_STEPS and (passed := time.perf_counter() - began) < TRY_S or steps < 2:
+    while (steps < MOST_STEPS and (passed := time.perf_counter() - began) < TRY_S) or steps < 2:
         if ended:
             env.reset()
         _obs, _reward, terminated, truncated, _info = env.step(env.action_space.sample())

@@ -1,4 +1,4 @@
-"""A worker process: waits for requests on the board, plays them, and says which rows are written."""
+"""A worker process: waits for requests on the board, plays them, says which rows are written."""
 
 import os
 import pickle
@@ -14,7 +14,7 @@ from phalanx.envs.block import Block, Factory
 from phalanx.envs.channel import Channel
 from phalanx.envs.faults import peak_memory_mb
 from phalanx.envs.layout import Layout
-from phalanx.envs.shared_memory import IDLE, Board, Shape, block_of
+from phalanx.envs.shared_memory import IDLE, Board, Shape, block_of, numbers
 from phalanx.envs.waiting import Bell, Patience, fence
 
 STOP = -1  # in place of a count of requests
@@ -85,8 +85,8 @@ class Worker:
         self._requests = board.requests[indices.start : indices.stop]
         self._finished = board.finished[indices.start : indices.stop]
         self._size = len(indices)
-        self._sent, self._done = memoryview(board.sent), memoryview(board.done)
-        self._asleep, self._goal = memoryview(board.asleep), memoryview(board.goal)
+        self._sent, self._done = numbers(board.sent), numbers(board.done)
+        self._asleep, self._goal = numbers(board.asleep), numbers(board.goal)
         self._caller = setup.shape.num_workers
         self._bell = Bell(setup.bell_fds[number])
         self._callers_bell = Bell(setup.bell_fds[self._caller])

@@ -1,7 +1,7 @@
 """Worker processes with a block of environments each, seen from the caller's process.
 
-Every wait ends: a worker that died is noticed at once, one that hangs is killed at its deadline, and
-both are replaced. Each environment of the lost block then gives one row that says so.
+Every wait ends: a worker that died is noticed at once, one that hangs is killed at its deadline,
+and both are replaced. Each environment of the lost block then gives one row that says so.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ import numpy as np
 from phalanx.envs.block import Info
 from phalanx.envs.faults import Fault, how_it_ended
 from phalanx.envs.nurse import Ended, Nurse, Started, kill, read_words, stack_of
-from phalanx.envs.shared_memory import CALL, IDLE, RECOVER, Board, Ints, block_of
+from phalanx.envs.shared_memory import CALL, IDLE, RECOVER, Board, Ints, block_of, numbers
 from phalanx.envs.waiting import Bell, Patience, fence
 from phalanx.envs.worker import STOP, Setup, between
 from phalanx.errors import ConfigError, WorkerError
@@ -51,8 +51,8 @@ class Workers:
         self._owner = np.repeat(range(self.num_workers), [len(b) for b in self._blocks])
         self.everybody: Ints = np.arange(n)
         self.everybody.flags.writeable = False  # callers get it, and give it back
-        self._sent, self._done = memoryview(board.sent), memoryview(board.done)
-        self._asleep, self._goal = memoryview(board.asleep), memoryview(board.goal)
+        self._sent, self._done = numbers(board.sent), numbers(board.done)
+        self._asleep, self._goal = numbers(board.asleep), numbers(board.goal)
         self._taken = [0] * self.num_workers  # finished rows that were fetched from each ring
         self._target = 0  # finished rows, of all workers together, that we wait for
         self._ready: deque[int] = deque()  # fetched, and not yet handed to the caller
@@ -291,7 +291,7 @@ class Workers:
             self._begin_again()
 
     def _bury(self, ended: Ended) -> Fault:
-        """Keep what the worker had finished, ask again for what it had not, and say what is known."""
+        """Keep what a worker had finished, ask again for what it had not, say what is known."""
         worker, block = ended.worker, self._blocks[ended.worker]
         self._read(worker)
         self._fetch_from(worker)
@@ -309,7 +309,7 @@ class Workers:
             _at, what, words = self._failures.pop(worker)
             how = f"could not build environment {env_id}: {what}"
         doing = " when idle" if at == IDLE else f" in environment {env_id}"
-        doing = "" if how.startswith("could not") or env_id is None and at != IDLE else doing
+        doing = "" if how.startswith("could not") or (env_id is None and at != IDLE) else doing
         action = None
         if at >= 0 and self._up[worker]:
             action = self._board.action_layout.reader(self._board.actions)(at)
