@@ -288,4 +288,4 @@ def _reader(structure: Any, rows: Rows) -> Read:
     if structure.scalar:
         scalar: Read = rows.__getitem__
         return scalar
-    return lambda i: rows[i].copy()
+    return lambda i: rows[i, ...].copy()  # an array, also when it has no dimensions
