@@ -6,11 +6,13 @@ PhalanxError
 ├── TraceError        a recorded trace that cannot be read
 ├── CheckpointError   a checkpoint that cannot be read or written
 ├── RunError          a run folder that cannot be used, or a run that cannot go on
+├── WorkerError       environments that failed more often than the pool may restart them
 └── MissingError      something optional that is not installed; the message says how to get it
 """
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import Any
 
 
 class PhalanxError(Exception):
@@ -35,6 +37,14 @@ class CheckpointError(PhalanxError):
 
 class RunError(PhalanxError):
     """A run folder that cannot be used, or a run that cannot go on."""
+
+
+class WorkerError(PhalanxError, RuntimeError):
+    """Environments or workers that failed and could not be replaced; `fault` is the last one."""
+
+    def __init__(self, message: str, fault: Any = None) -> None:
+        super().__init__(message)
+        self.fault = fault
 
 
 class MissingError(PhalanxError, ImportError):

@@ -1,0 +1,6 @@
+"""Any Gymnasium environment, many at once, without waiting for the slowest."""
+
+from phalanx.envs.faults import Fault
+from phalanx.envs.pool import Arrived, Pool, make_pool
+
+__all__ = ["Arrived", "Fault", "Pool", "make_pool"]

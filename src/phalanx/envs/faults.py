@@ -1,0 +1,53 @@
+"""What is known of an environment or a worker that failed."""
+
+import resource
+import signal
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault:
+    """One failure, and what it cost: the partial episodes of `lost` are gone."""
+
+    what: str
+    """one line: what happened, in which environment and worker"""
+    env_id: int | None
+    """the environment that was being stepped or built, if one was"""
+    worker: int | None
+    """None: the environments of this process"""
+    lost: tuple[int, ...]
+    """environments whose partial episode is lost"""
+    traceback: str = ""
+    exit_code: int | None = None
+    signal: str | None = None
+    memory_mb: float | None = None
+    """the most memory that the process had"""
+    last_action: Any = None
+
+    def __str__(self) -> str:
+        lines = [self.what]
+        if self.memory_mb is not None:
+            lines[0] += f" (peak memory {self.memory_mb:.0f} MB)"
+        if self.last_action is not None:
+            lines.append(f"last action: {self.last_action!r:.200}")
+        if self.traceback:
+            lines.append(self.traceback.rstrip())
+        return "\n".join(lines)
+
+
+def how_it_ended(status: int) -> tuple[str, int | None, str | None]:
+    """A process's wait status in words, as an exit code and as a signal's name."""
+    code = -(status & 0x7F) if status & 0x7F else status >> 8
+    if code >= 0:
+        return f"exited with code {code}", code, None
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = f"signal {-code}"
+    hint = "; the system may have been out of memory" if name == "SIGKILL" else ""
+    return f"was killed by {name}{hint}", None, name
+
+
+def peak_memory_mb() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

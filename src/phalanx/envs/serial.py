@@ -1,0 +1,68 @@
+"""The environments of a pool in the caller's own process: to debug, or where that is fastest."""
+
+from collections import deque
+from typing import Any
+
+import numpy as np
+
+from phalanx.envs.block import Block, Factory, Info
+from phalanx.envs.faults import Fault, peak_memory_mb
+from phalanx.envs.shared_memory import Board, Ints
+from phalanx.envs.worker import use
+from phalanx.envs.workers import OnFault
+
+
+class Serial:
+    """Like `Workers`, but rows are made when they are asked for."""
+
+    num_workers = 0
+    pids: tuple[int, ...] = ()
+
+    def __init__(self, factory: Factory, board: Board, *, infos: bool, on_fault: OnFault) -> None:
+        self._on_fault = on_fault
+        self.everybody: Ints = np.arange(board.shape.n_envs)
+        self.everybody.flags.writeable = False  # callers get it, and give it back
+        self._block = Block(
+            factory,
+            range(board.shape.n_envs),
+            board,
+            worker=0,
+            report=self._report,
+            infos=infos,
+        )
+        self._waiting: deque[int] = deque()
+
+    def _report(self, env_id: int, what: str, trace: str, action: Any) -> None:
+        self._on_fault(
+            Fault(
+                what=f"environment {env_id} failed: {what}",
+                env_id=env_id,
+                worker=None,
+                lost=(env_id,),
+                traceback=trace,
+                memory_mb=peak_memory_mb(),
+                last_action=action,
+            )
+        )
+
+    def submit(self, requests: Ints, ids: Ints) -> None:
+        self._waiting.extend(requests.tolist())
+
+    def collect(self, need: int) -> Ints:
+        if need == len(self._waiting) == len(self.everybody):
+            requests = sorted(self._waiting, key=lambda i: i if i >= 0 else ~i)
+            self._waiting.clear()
+            self._block.play(requests)
+            return self.everybody
+        requests = [self._waiting.popleft() for _ in range(need)]
+        self._block.play(requests)
+        return np.array([i if i >= 0 else ~i for i in requests], np.int64)
+
+    def info(self, i: int) -> Info:
+        return self._block.infos.pop(i)
+
+    def call(self, i: int, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return use(self._block.envs[i], name, args, kwargs)
+
+    def close(self) -> None:
+        self._block.close()

@@ -1,0 +1,116 @@
+"""One block of memory with all that crosses between processes at a step, as named arrays.
+
+The block is a file without a name (memfd): it is gone when the last process that maps it is gone,
+however that happens, and nothing can be left in /dev/shm.
+"""
+
+import mmap
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from phalanx.envs.layout import Layout, Leaf, Rows
+
+Array = npt.NDArray[Any]
+Ints = npt.NDArray[np.int64]
+
+LINE = 64  # arrays begin on a cache line of their own, so that writers do not disturb each other
+
+# Bits of `flags`.
+TERMINATED, TRUNCATED, LOST, INFO = 1, 2, 4, 8
+
+# Orders: what to do with an environment that is not to be stepped.
+SEED, BEGIN, RECOVER, CALL = 1, 2, 3, 4
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What decides the size of a block."""
+
+    n_envs: int
+    num_workers: int
+    num_masked: int
+    """actions that the mask speaks of; 0 without masks"""
+
+
+class Board:
+    """The arrays of a pool: rows for environments, counters for workers.
+
+    An environment is asked for by its number in the ring of its worker's requests, or by ~number
+    when its order is to be followed instead of stepping it. Counters only grow: `sent` is the
+    caller's, `done` the worker's. An environment is asked for once at a time, so a ring as long as
+    the block is long enough. Rows are finished in the order of the requests, but for a worker that
+    replaced another: where somebody waits for single rows, they have a ring of their own.
+    """
+
+    obs: Rows
+    final_obs: Rows
+    actions: Rows
+
+    def __init__(
+        self, shape: Shape, observations: Layout, actions: Layout, fd: int | None = None
+    ) -> None:
+        """Lay the arrays out in the file `fd`, or in this process's own memory."""
+        self.shape, self.observations, self.action_layout = shape, observations, actions
+        n, w = shape.n_envs, max(shape.num_workers, 1)
+        self._end = 0
+        self._memory: Any = None
+        for lay_out in (False, True):  # first to know the size
+            if lay_out:
+                self._memory = _map(fd, self._end)
+                self._end = 0
+            self.obs = observations.rows(self._rows)
+            self.final_obs = observations.rows(self._rows)
+            self.actions = actions.rows(self._rows)
+            self.rewards = self._array(np.float64, n)
+            self.flags = self._array(np.uint8, n)
+            self.episode_returns = self._array(np.float64, n)
+            self.episode_lengths = self._array(np.int64, n)
+            self.masks = self._array(np.bool_, n, shape.num_masked)
+            self.orders = self._array(np.int8, n)
+            self.seeds = self._array(np.int64, n)
+            self.losses = self._array(np.int64, n)  # how often environment i has been built anew
+            self.requests: Ints = self._array(np.int64, n)  # each worker has the part of its block
+            self.finished: Ints = self._array(np.int64, n)
+            self.sent: Ints = self._array(np.int64, w)
+            self.done: Ints = self._array(np.int64, w)
+            self.now: Ints = self._array(np.int64, w)  # what each worker is at; IDLE if nothing
+            self.asleep: Ints = self._array(np.int64, w + 1)  # the last one is the caller
+            self.goal: Ints = self._array(np.int64, 1)  # finished rows that the caller waits for
+
+    def _rows(self, leaf: Leaf) -> Array:
+        return self._array(leaf.dtype, self.shape.n_envs, *leaf.shape)
+
+    def _array(self, dtype: Any, *shape: int) -> Array:
+        dtype = np.dtype(dtype)
+        size = int(np.prod(shape, dtype=np.int64))
+        start = self._end
+        self._end = start + -(-max(size * dtype.itemsize, 1) // LINE) * LINE
+        if self._memory is None:
+            return np.empty(0, dtype)
+        return np.frombuffer(self._memory, dtype, size, start).reshape(shape)
+
+
+IDLE = -(2**62)
+
+
+def _map(fd: int | None, size: int) -> Any:
+    if fd is None:
+        return bytearray(size)
+    if os.fstat(fd).st_size < size:
+        os.ftruncate(fd, size)
+    return mmap.mmap(fd, size)
+
+
+def numbers(array: Array) -> Any:
+    """The numbers of an array for single reads and writes, in a third of the array's own time."""
+    return memoryview(array)  # type: ignore[arg-type]
+
+
+def block_of(worker: int, n_envs: int, num_workers: int) -> range:
+    """The environments of a worker: contiguous, and as many as others have, give or take one."""
+    first = worker * n_envs // num_workers
+    return range(first, (worker + 1) * n_envs // num_workers)

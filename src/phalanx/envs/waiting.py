@@ -1,0 +1,77 @@
+"""Waiting for another process: look for a short while, then sleep in the kernel.
+
+Waking a sleeper takes some 30 µs, longer than a cheap environment takes for a whole block; looking
+takes nothing, unless the one that is waited for needs the core. So every look gives the core away
+(`sched_yield`), there are few of them, and who has slept long is sparing with looks afterwards.
+"""
+
+import os
+import threading
+import time
+from collections.abc import Callable
+
+LOOKS = 120  # some 80 µs, if nobody else wants the core
+FEW_LOOKS = 3
+SHORT_S = 300e-6  # a sleep so short that looking would have been better
+
+_lock = threading.Lock()
+_lock.acquire()
+
+
+def fence() -> None:
+    """Let others see all that was written before, and see all that they have written.
+
+    The interpreter has no memory barrier of its own; giving back and taking a lock is one. (Two
+    threads may do so at once: who finds it given back already has the barrier in the attempt.)
+    """
+    try:
+        _lock.release()
+    except RuntimeError:
+        return
+    _lock.acquire(blocking=False)
+
+
+class Bell:
+    """What a sleeper is woken by: `fd` becomes readable. Writers need not know whether it rang."""
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+
+    @classmethod
+    def new(cls) -> "Bell":
+        return cls(os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC))
+
+    def ring(self) -> None:
+        os.eventfd_write(self.fd, 1)
+
+    def hush(self) -> None:
+        try:
+            os.eventfd_read(self.fd)
+        except BlockingIOError:
+            return
+
+    def close(self) -> None:
+        os.close(self.fd)
+
+
+class Patience:
+    """How long to look before sleeping, learned from how long the last waits took."""
+
+    def __init__(self) -> None:
+        self._looks = LOOKS
+        self._asleep_since = 0.0
+
+    def look(self, is_there: Callable[[], bool]) -> bool:
+        """Look a while; True as soon as it is there."""
+        for _ in range(self._looks):
+            if is_there():
+                return True
+            os.sched_yield()
+        return is_there()
+
+    def sleeps(self) -> None:
+        self._asleep_since = time.monotonic()
+
+    def wakes(self) -> None:
+        short = time.monotonic() - self._asleep_since < SHORT_S
+        self._looks = LOOKS if short else FEW_LOOKS

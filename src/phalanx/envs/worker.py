@@ -1,0 +1,192 @@
+"""A worker process: waits for requests on the board, plays them, says which rows are written."""
+
+import os
+import pickle
+import select
+import traceback
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+
+from phalanx.envs.block import Block, Factory
+from phalanx.envs.channel import Channel
+from phalanx.envs.faults import peak_memory_mb
+from phalanx.envs.layout import Layout
+from phalanx.envs.shared_memory import IDLE, Board, Shape, block_of, numbers
+from phalanx.envs.waiting import Bell, Patience, fence
+
+STOP = -1  # in place of a count of requests
+CHECK_MS = 1000  # how often an idle worker looks whether its parent is still there
+
+
+@dataclass(frozen=True)
+class Setup:
+    """All that workers are told at their start."""
+
+    factory: bytes
+    """pickled; it may name modules that only `path` leads to"""
+    path: list[str]
+    observation_space: spaces.Space[Any]
+    action_space: spaces.Space[Any]
+    shape: Shape
+    seed: int
+    infos: bool
+    each_row: bool
+    """say so after every row, not only after a whole request: somebody waits for the first k"""
+    memory_fd: int
+    bell_fds: list[int]
+    """one for each worker, and the last for the caller"""
+
+
+def work(setup: Setup, factory: Factory, number: int, channel: Channel) -> int:
+    """Be worker `number` until told to stop; returns the exit code of the process."""
+    shape = setup.shape
+    board = Board(
+        shape,
+        Layout(setup.observation_space, "observation"),
+        Layout(setup.action_space, "action"),
+        setup.memory_fd,
+    )
+    # Environments that use numpy's own dice must not all throw the same. noqa: it is theirs.
+    np.random.seed(np.random.SeedSequence([setup.seed, number]).generate_state(4))  # noqa: NPY002
+    worker = Worker(setup, board, number, channel)
+    try:
+        block = Block(
+            factory,
+            block_of(number, shape.n_envs, shape.num_workers),
+            board,
+            worker=number,
+            report=worker.report,
+            infos=setup.infos,
+            publish=worker.publish if setup.each_row else None,
+            call=worker.call,
+        )
+    except Exception as error:
+        at = int(board.now[number])
+        what = f"{type(error).__name__}: {error}"
+        channel.send(("failed", at, what, traceback.format_exc(), peak_memory_mb()))
+        return 1
+    channel.send(("ready",))
+    try:
+        worker.serve(block)
+    finally:
+        block.close()
+    return 0
+
+
+class Worker:
+    """The worker's side of the board."""
+
+    def __init__(self, setup: Setup, board: Board, number: int, channel: Channel) -> None:
+        indices = block_of(number, setup.shape.n_envs, setup.shape.num_workers)
+        self._number, self._channel, self._each_row = number, channel, setup.each_row
+        self._requests = board.requests[indices.start : indices.stop]
+        self._finished = board.finished[indices.start : indices.stop]
+        self._size = len(indices)
+        self._sent, self._done = numbers(board.sent), numbers(board.done)
+        self._asleep, self._goal = numbers(board.asleep), numbers(board.goal)
+        self._caller = setup.shape.num_workers
+        self._bell = Bell(setup.bell_fds[number])
+        self._callers_bell = Bell(setup.bell_fds[self._caller])
+        self._taken = self._done[number]
+        self._patience = Patience()
+        self._poll = select.poll()
+        self._poll.register(self._bell.fd, select.POLLIN)
+        self._parent = os.getppid()
+        self._block: Block | None = None
+        board.now[number] = IDLE
+
+    def serve(self, block: Block) -> None:
+        self._block = block
+        while True:
+            self._wait()
+            sent = self._sent[self._number]
+            if sent == STOP:
+                return
+            requests = between(self._requests, self._taken, sent)
+            self._taken = sent
+            block.play(requests)
+            if not self._each_row:
+                self._count(len(requests))
+
+    # --- waiting ----------------------------------------------------------------------------------
+
+    def _wait(self) -> None:
+        if self._patience.look(self._asked):
+            fence()
+            return
+        self._patience.sleeps()
+        while not self._asked():
+            self._asleep[self._number] = 1
+            fence()
+            if not self._asked() and not self._poll.poll(CHECK_MS) and os.getppid() != self._parent:
+                os._exit(1)  # whoever started this process is gone; nobody reads what it says
+            self._asleep[self._number] = 0
+            self._bell.hush()
+        self._patience.wakes()
+
+    def _asked(self) -> bool:
+        return self._sent[self._number] != self._taken
+
+    # --- telling ----------------------------------------------------------------------------------
+
+    def publish(self, i: int) -> None:
+        """Row i is written."""
+        self._finished[self._done[self._number] % self._size] = i
+        self._count(1)
+
+    def _count(self, more: int) -> None:
+        """Let the caller see that more rows are written, and wake it if it waits for no others."""
+        assert self._block is not None
+        if self._block.infos:
+            self._channel.send(("infos", self._block.infos))
+            self._block.infos.clear()
+        fence()
+        self._done[self._number] += more
+        fence()
+        if self._asleep[self._caller] and sum(self._done) >= self._goal[0]:
+            self._callers_bell.ring()
+
+    def report(self, env_id: int, what: str, trace: str, action: Any) -> None:
+        self._channel.send(("fault", env_id, what, trace, action, peak_memory_mb()))
+
+    def call(self, env: Any) -> None:
+        """Do what the caller asks of one environment, and send back what it returned or raised."""
+        name, args, kwargs = self._channel.receive_one()
+        try:
+            reply = ("reply", True, use(env, name, args, kwargs))
+        except Exception as error:
+            reply = ("reply", False, _sendable(error))
+        self._channel.send(reply)
+
+
+def use(env: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """An attribute of an environment, or what a method of it returns; "x=" sets attribute x."""
+    if name.endswith("="):
+        setattr(env.unwrapped if not hasattr(env, name[:-1]) else env, name[:-1], *args)
+        return None
+    value = env.get_wrapper_attr(name)
+    return value(*args, **kwargs) if callable(value) else value
+
+
+def between(ring: Any, start: int, stop: int) -> list[int]:
+    """Entries number `start` to `stop` of a ring, which holds as many as it is long."""
+    size = len(ring)
+    first, last = start % size, stop % size
+    if stop - start == size and first == 0:
+        entries: list[int] = ring.tolist()
+    elif first < last:
+        entries = ring[first:last].tolist()
+    else:
+        entries = ring[first:].tolist() + ring[:last].tolist()
+    return entries
+
+
+def _sendable(error: Exception) -> Exception:
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return RuntimeError(f"{type(error).__name__}: {error}")
+    return error

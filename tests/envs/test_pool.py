@@ -1,0 +1,496 @@
+"""Two calls, and what arrives through them, wherever the environments run."""
+
+import asyncio
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from phalanx.envs import Arrived, Pool, make_pool
+from phalanx.errors import ActionError, ConfigError, PhalanxError
+from tests import odd_envs as odd
+
+EVERY_WAY = pytest.mark.parametrize("num_workers", [0, 2])
+
+
+def begun(env: Any, n_envs: int, num_workers: int, **settings: Any) -> tuple[Pool, Arrived]:
+    pool = make_pool(env, n_envs=n_envs, num_workers=num_workers, **settings)
+    pool.reset()
+    return pool, pool.recv()
+
+
+def played(env: Any, num_workers: int, *, n_envs: int = 5, steps: int = 30) -> list[Arrived]:
+    dice = np.random.default_rng(0)
+    pool, first = begun(env, n_envs, num_workers, seed=3)
+    with pool:
+        rows = [first]
+        for _ in range(steps):
+            pool.send(dice.integers(0, pool.single_action_space.n, n_envs))  # type: ignore[attr-defined]
+            rows.append(pool.recv())
+    return rows
+
+
+def same(one: Any, other: Any) -> None:
+    if isinstance(one, dict):
+        assert one.keys() == other.keys()
+        for key in one:
+            same(one[key], other[key])
+    elif isinstance(one, tuple | list):
+        assert len(one) == len(other)
+        for a, b in zip(one, other, strict=True):
+            same(a, b)
+    else:
+        np.testing.assert_array_equal(one, other)
+        assert np.asarray(one).dtype == np.asarray(other).dtype
+
+
+@pytest.mark.parametrize("env", ["CartPole-v1", odd.Talks, odd.Image])
+def test_transitions_do_not_depend_on_the_workers(env: Any) -> None:
+    serial = played(env, 0)
+    for num_workers in (1, 2, 5):
+        for here, there in zip(serial, played(env, num_workers), strict=True):
+            same(here, there)
+
+
+def test_an_environment_depends_on_the_seed_and_its_number_only() -> None:
+    few, many = played(odd.Counting, 0, n_envs=2, steps=0), played(odd.Counting, 2, steps=0)
+    same(few[0].obs, many[0].obs[:2])
+    assert len(set(many[0].obs[:, 0].tolist())) == 5
+
+
+@EVERY_WAY
+def test_an_ended_episode_gives_its_statistics_its_last_sight_and_the_next_first(
+    num_workers: int,
+) -> None:
+    pool, first = begun(odd.Counting, 3, num_workers)
+    with pool:
+        assert not first.terminated.any()
+        for step in range(1, 5):
+            pool.send(np.zeros(3, int))
+            arrived = pool.recv()
+            assert arrived.rewards.tolist() == [step] * 3
+            assert not arrived.terminated.any()
+            assert np.isnan(arrived.episode_returns).all()
+            assert (arrived.episode_lengths == -1).all()
+            same(arrived.final_obs, arrived.obs)
+        pool.send(np.zeros(3, int))
+        arrived = pool.recv()
+    assert arrived.terminated.all()
+    assert not arrived.truncated.any()
+    assert arrived.episode_returns.tolist() == [1 + 2 + 3 + 4 + 5] * 3
+    assert arrived.episode_lengths.tolist() == [5] * 3
+    assert arrived.final_obs[:, 1].tolist() == [5] * 3
+    same(arrived.final_obs[:, 0], first.obs[:, 0])
+    assert arrived.obs[:, 1].tolist() == [0] * 3
+    assert (arrived.obs[:, 0] != first.obs[:, 0]).all()
+
+
+@EVERY_WAY
+def test_truncation_is_not_termination(num_workers: int) -> None:
+    pool, _first = begun(odd.Truncates, 2, num_workers)
+    with pool:
+        for _ in range(5):
+            pool.send(np.zeros(2, int))
+            arrived = pool.recv()
+    assert arrived.truncated.all()
+    assert not arrived.terminated.any()
+
+
+@EVERY_WAY
+def test_an_episode_may_end_at_once(num_workers: int) -> None:
+    for arrived in played_with(odd.EndsAtOnce, num_workers):
+        assert arrived.terminated.all()
+        assert arrived.episode_lengths.tolist() == [1, 1]
+
+
+def played_with(env: Any, num_workers: int) -> list[Arrived]:
+    pool, _first = begun(env, 2, num_workers)
+    with pool:
+        rows = []
+        for _ in range(4):
+            pool.send(np.zeros(2, int))
+            rows.append(pool.recv())
+    return rows
+
+
+@EVERY_WAY
+def test_infos_come_when_there_are_any_and_masks_always(num_workers: int) -> None:
+    pool, first = begun(odd.Talks, 2, num_workers)
+    with pool:
+        assert first.infos == [{"began": True}] * 2
+        assert first.action_masks is not None
+        assert first.action_masks.tolist() == [[True, False, False, False]] * 2
+        seen = []
+        for _ in range(5):
+            pool.send(np.zeros(2, int))
+            arrived = pool.recv()
+            seen.append(arrived.infos and arrived.infos[1])
+    assert seen == [
+        None,
+        {"count": 2},
+        None,
+        {"count": 4},
+        {"began": True, "final_info": {"count": 5}},
+    ]
+    assert arrived.action_masks is not None
+    assert arrived.action_masks.sum() == 2
+
+
+@EVERY_WAY
+def test_infos_can_be_switched_off(num_workers: int) -> None:
+    pool, first = begun(odd.Talks, 2, num_workers, infos=False)
+    pool.close()
+    assert first.infos is None
+    assert first.action_masks is not None
+
+
+def test_infos_may_be_larger_than_a_pipe() -> None:
+    pool, _first = begun(odd.TalksMuch, 4, 2)
+    with pool:
+        for _ in range(3):
+            pool.send(np.zeros(4, int))
+            arrived = pool.recv()
+    assert arrived.infos is not None
+    assert [len(info["log"]) for info in arrived.infos] == [3_000_000] * 4
+    assert [info["count"] for info in arrived.infos] == [3] * 4
+
+
+# --- the first k ----------------------------------------------------------------------------------
+
+
+def test_the_first_rows_do_not_wait_for_the_slow_one() -> None:
+    pool = make_pool(odd.Sleeps, n_envs=4, num_workers=4, wait_for=3)
+    with pool:
+        pool.reset()
+        pool.recv(), pool.recv()
+        pool.send([odd.FINE, odd.ACT_UP, odd.FINE, odd.FINE], [0, 1, 2, 3])
+        began = time.perf_counter()
+        for _ in range(10):
+            arrived = pool.recv()
+            assert sorted(arrived.env_ids.tolist()) == [0, 2, 3]
+            pool.send([odd.FINE] * 3)
+        assert time.perf_counter() - began < 0.25
+        seen: set[int] = set()
+        while 1 not in seen:
+            arrived = pool.recv()
+            seen.update(arrived.env_ids.tolist())
+            pool.send([odd.FINE] * 3)
+        assert time.perf_counter() - began < 1.0
+
+
+@EVERY_WAY
+def test_no_environment_is_left_behind(num_workers: int) -> None:
+    """A ready row waits for at most n_envs / wait_for batches."""
+    with make_pool(odd.NeverEnds, n_envs=8, num_workers=num_workers, wait_for=2) as pool:
+        pool.reset()
+        last_seen = dict.fromkeys(range(8), 0)
+        for batch in range(1, 400):
+            arrived = pool.recv()
+            assert len(arrived.env_ids) == 2
+            for i in arrived.env_ids.tolist():
+                last_seen[i] = batch
+            pool.send([odd.FINE] * 2)
+        if num_workers == 0:  # elsewhere the system may put a worker aside for a while
+            assert min(last_seen.values()) >= 399 - 4
+    assert min(last_seen.values()) > 200
+
+
+@EVERY_WAY
+def test_rows_say_with_which_version_their_action_was_sent(num_workers: int) -> None:
+    with make_pool(odd.Counting, n_envs=4, num_workers=num_workers, wait_for=2) as pool:
+        pool.reset()
+        first, second = pool.recv(), pool.recv()
+        pool.send([0, 0], first.env_ids, version=7)
+        assert pool.recv().versions.tolist() == [7, 7]
+        pool.send([0, 0], second.env_ids, version=8)
+        assert pool.recv().versions.tolist() == [8, 8]
+
+
+@EVERY_WAY
+def test_some_may_be_stepped_and_others_not(num_workers: int) -> None:
+    pool, _first = begun(odd.Counting, 5, num_workers)
+    with pool:
+        pool.send([0, 0], [4, 1])
+        arrived = pool.recv()
+        assert arrived.env_ids.tolist() == [1, 4]
+        pool.send(np.zeros(5, int), range(5))  # type: ignore[arg-type]
+        assert pool.recv().rewards.tolist() == [1, 2, 1, 1, 2]
+        pool.reset(env_ids=[2])
+        assert pool.recv().obs[0, 1] == 0
+
+
+def test_under_asyncio_other_tasks_run_meanwhile() -> None:
+    async def meanwhile(ticks: list[float]) -> None:
+        while True:
+            ticks.append(time.perf_counter())
+            await asyncio.sleep(0.01)
+
+    async def main() -> tuple[Arrived, list[float]]:
+        pool, _first = begun(odd.Sleeps, 4, 2)
+        with pool:
+            ticks: list[float] = []
+            task = asyncio.create_task(meanwhile(ticks))
+            used = time.process_time()
+            pool.send([odd.ACT_UP, 0, 0, 0])
+            arrived = await pool.recv_async()
+            assert time.process_time() - used < 0.15  # it took 0.3 s, and did not look all the time
+            task.cancel()
+        return arrived, ticks
+
+    arrived, ticks = asyncio.run(main())
+    assert arrived.rewards.tolist() == [1] * 4
+    assert len(ticks) > 10
+
+
+# --- spaces ---------------------------------------------------------------------------------------
+
+numbers = st.integers(0, 2**16)
+shapes = st.lists(st.integers(1, 4), max_size=3).map(tuple)
+leaves: st.SearchStrategy[spaces.Space[Any]] = st.one_of(
+    st.builds(
+        lambda shape, dtype: spaces.Box(0, 100, shape, dtype),
+        shapes,
+        st.sampled_from([np.float32, np.float64, np.uint8, np.int64, np.int16]),
+    ),
+    st.builds(lambda n, start: spaces.Discrete(n, start=start), st.integers(1, 9), st.integers(-5, 5)),
+    st.builds(spaces.MultiDiscrete, st.lists(st.integers(1, 9), min_size=1, max_size=4)),
+    st.builds(spaces.MultiBinary, st.integers(1, 9)),
+)
+any_space: st.SearchStrategy[spaces.Space[Any]] = st.recursive(
+    leaves,
+    lambda inner: st.one_of(
+        st.lists(inner, min_size=1, max_size=3).map(spaces.Tuple),
+        st.dictionaries(st.sampled_from("abc"), inner, min_size=1).map(spaces.Dict),
+    ),
+    max_leaves=5,
+)
+
+
+def stacked(space: spaces.Space[Any], samples: list[Any]) -> Any:
+    from gymnasium.vector.utils import concatenate, create_empty_array
+
+    return concatenate(space, samples, create_empty_array(space, len(samples)))
+
+
+@settings(max_examples=40, deadline=None)
+@given(any_space, any_space, numbers)
+def test_what_the_environment_gave_is_what_arrives(
+    observations: spaces.Space[Any], actions: spaces.Space[Any], seed: int
+) -> None:
+    check_echo(observations, actions, seed, 0)
+
+
+@settings(max_examples=6, deadline=None)
+@given(any_space, any_space, numbers)
+def test_what_the_environment_gave_arrives_from_workers_too(
+    observations: spaces.Space[Any], actions: spaces.Space[Any], seed: int
+) -> None:
+    check_echo(observations, actions, seed, 2)
+
+
+def check_echo(observations: Any, actions: Any, seed: int, num_workers: int) -> None:
+    def env() -> odd.Echo:
+        from copy import deepcopy
+
+        return odd.Echo(deepcopy(observations), deepcopy(actions))
+
+    alone = [env() for _ in range(3)]
+    with make_pool(env, n_envs=3, num_workers=num_workers) as pool:
+        seeds = [seed, seed + 1, seed + 2]
+        pool.reset(seeds)
+        firsts = [one.reset(seed=s)[0] for one, s in zip(alone, seeds, strict=True)]
+        same(pool.recv().obs, stacked(observations, firsts))
+        actions.seed(seed)
+        for _ in range(4):
+            chosen = [actions.sample() for _ in alone]
+            pool.send(stacked(actions, chosen))
+            arrived = pool.recv()
+            answers = [one.step(a) for one, a in zip(alone, chosen, strict=True)]
+            same(arrived.final_obs, stacked(observations, [answer[0] for answer in answers]))
+            nexts = [
+                one.reset()[0] if answer[3] else answer[0]
+                for one, answer in zip(alone, answers, strict=True)
+            ]
+            same(arrived.obs, stacked(observations, nexts))
+            assert arrived.infos is not None
+            told = [info.get("final_info", info)["action"] for info in arrived.infos]
+            same(told, chosen)
+
+
+def test_actions_may_be_continuous() -> None:
+    pool, _first = begun(odd.Continuous, 3, 2)
+    with pool:
+        pool.send(np.array([[0.5, 0.25], [0, 1], [-1, -1]]))
+        assert pool.recv().rewards.tolist() == [0.75, 1.0, -2.0]
+
+
+# --- what is refused ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("actions", "message"),
+    [
+        ([0, 4, 0], "environment 1"),
+        ([0, 0, -1], "environment 2"),
+        ([0, 0], "3 rows"),
+        ([0.0, 1.0, 0.5], "dtype float64"),
+        ([[0], [0], [0]], "3 rows"),
+    ],
+)
+def test_an_action_that_is_not_in_the_space_is_refused(actions: Any, message: str) -> None:
+    pool, _first = begun(odd.Counting, 3, 0)
+    with pool, pytest.raises(ActionError, match=message):
+        pool.send(actions)
+
+
+def test_a_continuous_action_that_is_no_number_is_refused() -> None:
+    pool, _first = begun(odd.Continuous, 2, 0)
+    with pool:
+        for action in (np.nan, 1.5):
+            with pytest.raises(ActionError, match="environment 1"):
+                pool.send(np.array([[0, 0], [0, action]], np.float32))
+
+
+@EVERY_WAY
+def test_a_refused_action_steps_nothing(num_workers: int) -> None:
+    pool, _first = begun(odd.Counting, 2, num_workers)
+    with pool:
+        with pytest.raises(ActionError):
+            pool.send([0, 9])
+        pool.send([0, 0])
+        assert pool.recv().rewards.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("env", "message"),
+    [
+        ("NoSuchEnv-v7", "NoSuchEnv"),
+        ("no_such_module:thing", "cannot import no_such_module"),
+        ("tests.odd_envs:Nothing", "has no Nothing"),
+        (odd.CannotBeBuilt, "building it gave FileNotFoundError: no map"),
+        (odd.RaisesInReset, "KeyError: 'no such scenario'"),
+        (odd.Words, "observation space is Text"),
+        (dict, "got dict, not a gymnasium.Env"),
+        (7, "give a Gymnasium id"),
+    ],
+)
+def test_what_cannot_be_built_is_refused_in_one_line(env: Any, message: str) -> None:
+    with pytest.raises(ConfigError, match=message) as refused:
+        make_pool(env, n_envs=4, num_workers=2)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"n_envs": 0},
+        {"wait_for": 5},
+        {"wait_for": 0},
+        {"wait_for": "some"},
+        {"num_workers": -1},
+        {"num_workers": "many"},
+        {"seed": -1},
+        {"step_timeout": 0},
+        {"max_restarts": -1},
+    ],
+)
+def test_settings_that_cannot_work_are_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError):
+        make_pool(odd.Counting, **{"n_envs": 4, **settings})
+
+
+@EVERY_WAY
+def test_calls_out_of_turn_are_refused(num_workers: int) -> None:
+    pool = make_pool(odd.Counting, n_envs=2, num_workers=num_workers)
+    with pool:
+        with pytest.raises(PhalanxError, match="nothing is under way"):
+            pool.recv()
+        pool.reset()
+        with pytest.raises(PhalanxError, match="under way"):
+            pool.send([0, 0])
+        pool.recv()
+        with pytest.raises(ConfigError, match="twice"):
+            pool.send([0, 0], [1, 1])
+        with pytest.raises(ConfigError, match="from 0 to 1"):
+            pool.send([0], [2])
+    pool.close()
+    with pytest.raises(PhalanxError, match="closed"):
+        pool.recv()
+
+
+# --- how many workers -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("env", "expected", "why"),
+    [
+        (odd.NeverEnds, lambda workers: workers == 0, "serial"),
+        (odd.Busy, lambda workers: workers >= 1, "computing"),
+        (odd.Sleeps, lambda workers: workers == 8, "wait"),
+    ],
+)
+def test_auto_tells_apart_what_computes_and_what_waits(
+    env: Any, expected: Callable[[int], bool], why: str
+) -> None:
+    with make_pool(env, n_envs=8) as pool:
+        assert expected(pool.num_workers), pool.reason
+        assert why in pool.reason
+        assert "\n" not in pool.reason
+
+
+def test_each_worker_gets_its_share_of_the_threads() -> None:
+    from phalanx.envs.auto import num_cores
+
+    with make_pool(odd.Environment, n_envs=3, num_workers=3) as pool:
+        assert pool.call("threads") == [str(max(1, num_cores() // 3))] * 3
+
+
+def test_a_block_of_environments_shares_a_process() -> None:
+    with make_pool(odd.Environment, n_envs=5, num_workers=2) as pool:
+        processes = pool.call("process")
+        assert processes == [pool.worker_pids[0]] * 2 + [pool.worker_pids[1]] * 3
+        pool.reset()
+        pool.recv()
+        assert pool.call("count") == [0] * 5
+        pool.call("count=", 3, env_ids=[1])
+        assert pool.call("count", env_ids=[0, 1]) == [0, 3]
+        with pytest.raises(AttributeError):
+            pool.call("no_such_thing")
+        pool.send(np.zeros(5, int))
+        assert pool.recv().rewards.tolist() == [1, 4, 1, 1, 1]
+
+
+def test_a_script_needs_no_main_guard(tmp_path: Any) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import gymnasium\n"
+        "from phalanx.envs import make_pool\n"
+        "class Mine(gymnasium.Wrapper):\n    pass\n"
+        "pool = make_pool(lambda: Mine(gymnasium.make('CartPole-v1')), n_envs=2, num_workers=2)\n"
+        "pool.reset()\n"
+        "print(pool.recv().obs.shape)\n"
+    )
+    ran = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    assert ran.stdout == "(2, 4)\n", ran.stderr
+    assert ran.stderr == ""
+
+
+def test_a_factory_may_be_named_by_its_place() -> None:
+    pool, first = begun("tests.odd_envs:Counting", 2, 2)
+    pool.close()
+    assert first.obs.shape == (2, 3)
+
+
+def test_gymnasium_ids_are_built_without_its_checker() -> None:
+    with make_pool("CartPole-v1", n_envs=1, num_workers=0) as pool:
+        runner: Any = pool._runner
+        assert "PassiveEnvChecker" not in str(runner._block.envs[0])
+    assert gymnasium.make("CartPole-v1").spec is not None
