@@ -35,7 +35,7 @@ def test_the_game_knows_nothing_of_the_rest(path: Path) -> None:
 def test_learning_knows_nothing_of_the_commands(path: Path) -> None:
     if path.parent.name == "learn":
         ours = {name for name in imported(path) if name.startswith("phalanx")}
-        allowed = ("phalanx.cage2", "phalanx.learn", "phalanx.errors")
+        allowed = ("phalanx.cage2", "phalanx.envs", "phalanx.learn", "phalanx.errors")
         assert all(name.startswith(allowed) for name in ours)
 
 

@@ -36,6 +36,10 @@ def small(tmp_path: Path, name: str, **changes: Any) -> TrainConfig:
     return TrainConfig(**{**SMALL, "output_dir": tmp_path, "name": name, **changes})
 
 
+def theta(run: Run) -> Any:
+    return run.learner.stepper.policy.theta
+
+
 def rows(path: Path, name: str) -> list[dict[str, str]]:
     """A table without the columns of time."""
     with (path / f"{name}.csv").open() as file:
@@ -48,14 +52,12 @@ def test_equal_seeds_give_equal_weights_on_any_number_of_threads(tmp_path: Path)
         for k, threads in enumerate((1, 1, 2, 4))
     ]
     assert runs[0].updates == 6
-    assert all(
-        np.array_equal(runs[0].learner.policy.theta, run.learner.policy.theta) for run in runs[1:]
-    )
+    assert all(np.array_equal(theta(runs[0]), theta(run)) for run in runs[1:])
     assert all(
         np.array_equal(runs[0].sampler.batch.nets, run.sampler.batch.nets) for run in runs[1:]
     )
     other = train(small(tmp_path, "other", seed=1))
-    assert not np.array_equal(runs[0].learner.policy.theta, other.learner.policy.theta)
+    assert not np.array_equal(theta(runs[0]), theta(other))
 
 
 def test_stop_and_resume_equals_never_stopping(tmp_path: Path) -> None:
@@ -70,7 +72,7 @@ def test_stop_and_resume_equals_never_stopping(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "cut" / "summary.json").read_text())["state"] == "stopped"
     second = train(small(tmp_path, "cut", resume=tmp_path / "cut", num_threads=2))
     assert second.updates == whole.updates
-    assert np.array_equal(second.learner.policy.theta, whole.learner.policy.theta)
+    assert np.array_equal(theta(second), theta(whole))
     assert np.array_equal(second.sampler.batch.nets, whole.sampler.batch.nets)
     for name in ("updates", "episodes"):
         assert rows(tmp_path / "cut", name) == rows(tmp_path / "whole", name)
@@ -92,7 +94,7 @@ def test_a_kill_goes_back_to_the_last_checkpoint(tmp_path: Path) -> None:
         train(small(tmp_path, "cut"), on_update=die_after_five)
     assert len(rows(tmp_path / "cut", "updates")) == 5
     second = train(small(tmp_path, "cut", resume=tmp_path / "cut"))
-    assert np.array_equal(second.learner.policy.theta, whole.learner.policy.theta)
+    assert np.array_equal(theta(second), theta(whole))
     for name in ("updates", "episodes"):
         assert rows(tmp_path / "cut", name) == rows(tmp_path / "whole", name)
 
@@ -170,10 +172,8 @@ def test_torch_networks_stop_and_resume_exactly_on_any_number_of_threads(
     phalanx.train(small(tmp_path, "cut", num_threads=2, **changes), on_update=stop_after_three)
     resumed = small(tmp_path, "cut", resume=tmp_path / "cut", num_threads=1, **changes)
     second = phalanx.train(resumed)
-    for one, other in zip(
-        whole.learner.module.parameters(), second.learner.module.parameters(), strict=True
-    ):
-        assert torch.equal(one, other)
+    one, other = (run.learner.stepper.weights() for run in (whole, second))
+    assert all(torch.equal(one[name], other[name]) for name in one)
     for name in ("updates", "episodes"):
         assert rows(tmp_path / "cut", name) == rows(tmp_path / "whole", name)
 
@@ -184,7 +184,7 @@ def test_the_torch_learner_trains_like_the_compiled_one(tmp_path: Path) -> None:
     one, other = (rows(tmp_path / name, "updates") for name in ("compiled", "plain"))
     for name in ("policy_loss", "value_loss", "entropy"):
         assert float(one[0][name]) == pytest.approx(float(other[0][name]), rel=0.02, abs=1e-3)
-    assert compiled.device == plain.device == "cpu"
+    assert compiled.recipe.device == plain.recipe.device == "cpu"
     # Its checkpoint is read without torch, as that of the compiled one.
     assert isinstance(load_defender(tmp_path / "plain"), TrainedDefender)
 

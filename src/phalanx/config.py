@@ -35,20 +35,58 @@ MAX_EPISODES = 1_000_000_000
 BENCHMARKS = ("sim", "train", "learner")
 
 
+def by_env(cage2: Any, other: Any, **metadata: Any) -> Any:
+    """A field whose default is one for CAGE-2 and another for all other environments."""
+    return field(default=None, metadata={"cage2": cage2, "other": other, **metadata})
+
+
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig:
-    """Train a defender by PPO; equal settings and seeds give equal weights."""
+    """Train a policy, on CAGE-2 or any Gymnasium environment.
 
-    num_envs: int | str = field(default=512, metadata={"aliases": ("--n-envs",)})
-    """networks played side by side; auto: the fastest number, by a short trial"""
-    total_episodes: int = 200_000
+    In step on CAGE-2, equal settings and seeds give equal weights, and --resume continues bit for
+    bit. Other environments cannot be saved in mid-episode: there --resume begins new episodes. What
+    samples ahead (--algo impala, --algo a3c) depends on who is ready first.
+    """
+
+    env: str = "cage2"
+    """cage2, a Gymnasium id such as CartPole-v1, module:factory, or cyborg (the original)"""
+    algo: str = "ppo"
+    """ppo, impala (samplers out of step, V-trace), or a3c (workers that share weights)"""
+    num_envs: int | str = by_env(512, "auto", aliases=("--n-envs",))
+    """environments side by side; auto: the fastest number, by a short trial"""
+    num_workers: int | str = "auto"
+    """processes that step environments other than CAGE-2; 0: this one; auto: by a short trial"""
+    num_envs_per_worker: int | None = None
+    """sets --n-envs to this times --num-workers"""
+    wait_for: int | str = "all"
+    """rows that the policy waits for; fewer than all never wait for a slow environment"""
+    step_timeout: float = 60.0
+    """seconds after which an environment's step is taken to hang"""
+    max_restarts: int = 20
+    """failed environments and workers that are replaced before the run gives up"""
+    overlap: bool = by_env(False, True)
+    """collect the next rollout while learning from the last; its weights are one update old"""
+    sync_every: int = 1
+    """rollouts after which samplers take new weights; no ppo batch is older than that"""
+    num_samplers: int = 2
+    """impala on CAGE-2: threads that play, each its share of the networks"""
+    replay: int = 0
+    """impala: past rollouts to learn from again for each new one"""
+    rho_bar: float = 1.0
+    """impala: bound of the importance weights of values"""
+    c_bar: float = 1.0
+    """impala: bound of how far they are passed back"""
+    pg_rho_bar: float = 1.0
+    """impala: bound of the importance weights of the policy's gradient"""
+    total_episodes: int | None = by_env(200_000, None)
     """when to stop"""
-    total_steps: int | None = None
-    """when to stop, in turns of all networks; overrides --total-episodes"""
+    total_steps: int | None = by_env(None, 500_000)
+    """when to stop, in steps of all environments; goes before --total-episodes"""
     duration: float | None = None
     """stop after so many hours at the latest"""
-    update_steps: int = 100
-    """turns of each network between updates"""
+    update_steps: int = by_env(100, 128)
+    """steps of each environment between updates"""
     red_agent: str = "b_line=0.5,meander=0.5"
     """attacker: b_line, meander, sleep, or a mixture"""
     rules: str = "2.1-leaderboard"
@@ -63,23 +101,23 @@ class TrainConfig:
     """hidden layers of actor and critic"""
     network: str | None = None
     """a torch network of your own, as module:factory; see docs/how-it-works.md"""
-    k_epochs: int = 4
+    k_epochs: int = by_env(4, 8)
     """passes over each rollout"""
-    minibatch_size: int = 4096
+    minibatch_size: int = by_env(4096, 256)
     """rows of a gradient step"""
-    learning_rate: float = 1e-3
+    learning_rate: float = by_env(1e-3, 1e-3)
     """at the start"""
-    final_learning_rate: float = 1e-5
+    final_learning_rate: float = by_env(1e-5, 0.0)
     """at the end; linear in between"""
-    gamma: float = 0.995
+    gamma: float = by_env(0.995, 0.99)
     """discount of a turn"""
-    gae_lambda: float = 0.98
+    gae_lambda: float = by_env(0.98, 0.95)
     """decay of advantage estimation"""
     clip: float = 0.2
     """how far a probability may move in an update"""
     entropy: float = 0.01
     """weight of the entropy at the start"""
-    final_entropy: float = 0.0005
+    final_entropy: float = by_env(0.0005, 0.0)
     """and at the end"""
     value_weight: float = 0.5
     """weight of the critic's loss"""
@@ -87,7 +125,7 @@ class TrainConfig:
     """bound of the gradient's norm"""
     target_kl: float | None = None
     """end an update's epochs when the policy has moved so far"""
-    reward_scale: float = 0.1
+    reward_scale: float = by_env(0.1, 1.0)
     """factor of the learner's rewards"""
     critic_truth: bool = True
     """let the critic (never the actor) see the true state while training"""
@@ -119,16 +157,28 @@ class TrainConfig:
     """YAML file of settings; flags go before it"""
 
     def __post_init__(self) -> None:
+        kind = "cage2" if self.env == "cage2" else "other"
+        for item in dataclasses.fields(self):
+            if item.name == "total_steps" and self.total_episodes is not None:
+                continue  # the budget is given in episodes
+            if kind in item.metadata and getattr(self, item.name) is None:
+                object.__setattr__(self, item.name, item.metadata[kind])
+        if self.num_envs_per_worker is not None:
+            if not isinstance(self.num_workers, int) or self.num_workers < 1:
+                raise ConfigError("num_envs_per_worker needs --num-workers as a number, 1 or more")
+            object.__setattr__(self, "num_envs", self.num_workers * self.num_envs_per_worker)
         red_agent_weights(self.red_agent)
         rule_set_number(self.rules)
         checked_horizon(self.horizon)
         if self.num_envs != "auto":
             checked_num_envs(self.num_envs)  # type: ignore[arg-type]
+        self._check_runner()
         checked_seed(self.seed)
         checked_threads(self.num_threads, 1)
         for name, allowed in (
             ("device", ("auto", "cpu", "cuda")),
             ("learner", ("auto", "compiled", "torch")),
+            ("algo", ("ppo", "impala", "a3c")),
             ("observation", ("bits", "history")),
             ("turn_weights", ("leaderboard", "flat")),
             ("actions", ("useful", "all")),
@@ -136,7 +186,8 @@ class TrainConfig:
             if getattr(self, name) not in allowed:
                 raise ConfigError(choices(name, getattr(self, name), allowed))
         for name in (
-            "total_episodes",
+            "sync_every",
+            "num_samplers",
             "update_steps",
             "k_epochs",
             "minibatch_size",
@@ -149,13 +200,35 @@ class TrainConfig:
         for name in ("gamma", "gae_lambda", "restore_curriculum"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ConfigError(f"{name} must be from 0 to 1, got {getattr(self, name)}")
-        for name in ("learning_rate", "final_learning_rate", "clip", "entropy", "final_entropy"):
+        for name in (
+            "learning_rate", "final_learning_rate", "clip", "entropy", "final_entropy", "rho_bar",
+            "c_bar", "pg_rho_bar", "replay", "max_restarts",
+        ):  # fmt: skip
             if not 0 <= getattr(self, name) < float("inf"):
                 raise ConfigError(f"{name} must be 0 or more, got {getattr(self, name)}")
+        for name in ("total_episodes", "total_steps", "duration"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < float("inf"):
+                raise ConfigError(f"{name} must be more than 0, got {value}")
+
+    def _check_runner(self) -> None:
+        workers = self.num_workers
+        if workers != "auto" and not (isinstance(workers, int) and workers >= 0):
+            raise ConfigError(f"num_workers must be auto, or 0 or more, got {workers}")
+        if self.wait_for != "all" and not (isinstance(self.wait_for, int) and self.wait_for > 0):
+            raise ConfigError(f"wait_for must be all, or 1 or more, got {self.wait_for}")
+        if not 0 < self.step_timeout < float("inf"):
+            raise ConfigError(f"step_timeout must be more than 0, got {self.step_timeout}")
+        if self.env == "cage2" and self.algo == "a3c":
+            raise ConfigError(
+                "--algo a3c is for environments in worker processes; on the compiled CAGE-2 use "
+                "ppo or impala, or give --env phalanx/Cage2-v0"
+            )
 
     @property
     def total_updates(self) -> int:
-        steps = self.total_steps or self.total_episodes * self.horizon
+        """Updates of the whole run, for environments whose episodes have a known length."""
+        steps = self.total_steps or int(self.total_episodes or 0) * self.horizon
         return max(1, -(-steps // (int(self.num_envs) * self.update_steps)))
 
     def as_dict(self) -> dict[str, Any]:
@@ -407,6 +480,10 @@ def _convert(name: str, kind: Any, text: Any) -> Any:
 
 
 def _default_text(item: Any) -> str:
+    if "cage2" in item.metadata:
+        cage2, other = item.metadata["cage2"], item.metadata["other"]
+        both = cage2 if cage2 == other else f"{cage2} for cage2, {other} for others"
+        return f" (default: {both})"
     if item.default in (dataclasses.MISSING, None, ""):
         return ""
     value = item.default

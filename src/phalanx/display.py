@@ -13,14 +13,14 @@ from rich.progress import (
 from rich.text import Text
 
 
-def progress_display(unit: str) -> Progress:
+def progress_display(unit: str | None) -> Progress:
     """A progress line on standard error: what is done now, how fast, its note, the time left."""
     console = Console(stderr=True)
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(bar_width=20),
         TaskProgressColumn(),
-        _Speed(unit),
+        *([] if unit is None else [_Speed(unit)]),
         TextColumn("{task.fields[note]}"),
         TimeRemainingColumn(),
         console=console,

@@ -4,21 +4,27 @@ import importlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from phalanx.cage2.batch import Batch
-from phalanx.cage2.scenario import HORIZONS, NUM_ACTIONS, useful_actions
+from phalanx.cage2.crew import Crew
+from phalanx.cage2.scenario import HORIZONS, NUM_ACTIONS, RED_AGENTS, useful_actions
 from phalanx.cage2.settings import count_cores
 from phalanx.config import TrainConfig
 from phalanx.errors import ConfigError, MissingError
 from phalanx.learn.blas import use_one_thread_per_product
 from phalanx.learn.collect import TRUTH_SIZE, Shaping
+from phalanx.learn.compiled import CompiledStepper
+from phalanx.learn.impala import Impala, ImpalaSettings
 from phalanx.learn.policy import Policy
-from phalanx.learn.ppo import CompiledPPO, PPOSettings
+from phalanx.learn.ppo import PPO, PPOSettings
 from phalanx.learn.sampler import CompiledSampler
+from phalanx.learn.stepper import Stepper
+from phalanx.sources import Ahead, InStep
 
 Network = Callable[[int, int, int], Any]  # (obs_size, truth_size, num_actions) -> torch module
 SIZES = (256, 512, 1024, 2048, 4096)  # that `--n-envs auto` chooses from
@@ -27,66 +33,122 @@ NEAR = 0.97  # of the best speed: then the smaller one, which learns more often 
 
 @dataclass(frozen=True)
 class Recipe:
-    """A sampler and a learner that share their weights, and where they compute."""
+    """Who plays, who learns, and where they compute."""
 
-    sampler: Any
+    source: Any
+    """where rollouts come from: in step or ahead"""
     learner: Any
     device: str
+    threads: int
+    kinds: tuple[str, ...]
+    """of episodes, that are reported apart: the attackers of CAGE-2"""
+    note: str = ""
+    """what was measured and chosen at the start"""
+
+    @property
+    def sampler(self) -> Any:
+        return self.source.samplers[0]
+
+    def close(self) -> None:
+        self.source.close()
 
 
 def open_recipe(config: TrainConfig, network: Network | None = None) -> Recipe:
-    """The compiled pair, or the plain torch one for CUDA, `--compile` and networks of your own."""
+    """All that a run needs to play and learn."""
     use_one_thread_per_product()
-    threads = count_cores() if config.num_threads == "auto" else int(config.num_threads)
-    batch = Batch(
-        int(config.num_envs),
-        red_agent=config.red_agent,
-        horizon=config.horizon,
-        rules=config.rules,
-        observation=config.observation,
-        seed=config.seed,
-        num_threads=threads,
-    )
-    truth_size = TRUTH_SIZE if config.critic_truth else 0
-    obs_size = batch.shown.obs.shape[1] + len(config.condition)
-    policy = Policy(
-        obs_size, NUM_ACTIONS, hidden=config.hidden, truth_size=truth_size, seed=config.seed
-    )
-    options: dict[str, Any] = {
-        "useful": chosen_actions(config.actions),
-        "condition": np.tile(np.array(config.condition, np.float32), (batch.num_envs, 1)),
-    }
-    settings = ppo_settings(config)
     network = network or find_network(config.network)
     plain_asked = network or config.compile or config.device == "cuda"
-    if config.learner == "compiled" and plain_asked:
+    if config.learner == "compiled" and (plain_asked or config.env != "cage2"):
         raise ConfigError(
-            "--learner compiled plays the built-in networks on the CPU; leave out --network, "
-            "--compile and --device cuda, or give --learner torch"
+            "--learner compiled plays the built-in networks of cage2 on the CPU; leave out "
+            "--network, --compile, --env and --device cuda, or give --learner torch"
         )
-    if not plain_asked and config.learner != "torch":
-        sampler = CompiledSampler(batch, policy, config.update_steps, **options)
-        return Recipe(sampler, CompiledPPO(policy, settings, batch.crew, config.seed), "cpu")
+    if config.env == "cage2" and not plain_asked and config.learner != "torch":
+        return _compiled(config)
     try:
         import torch
-
-        from phalanx.learn import module, plain
     except ImportError:
         raise MissingError("this needs torch: pip install 'phalanx[torch]'") from None
-    device = plain.find_device(config.device)
+    from phalanx import torch_recipe
+
     torch.set_num_threads(1)  # slices go to threads of our own
     torch.manual_seed(config.seed)
-    net = module.ActorCritic(policy) if network is None else network(*_shapes(policy))
-    net.to(device)
-    return Recipe(
-        plain.PlainSampler(batch, net, config.update_steps, truth_size=truth_size, **options),
-        plain.PlainPPO(net, settings, config.seed, threads, config.compile),
-        device.type,
+    if config.env == "cage2":
+        return torch_recipe.on_cage2(config, network)
+    return torch_recipe.on_pool(config, network)
+
+
+def count_threads(config: TrainConfig) -> int:
+    return count_cores() if config.num_threads == "auto" else int(config.num_threads)
+
+
+def open_batches(config: TrainConfig) -> list[Batch]:
+    """The networks of each sampler, all of them together as if they were one batch."""
+    threads, size = count_threads(config), int(config.num_envs)
+    samplers = min(config.num_samplers, size) if config.algo == "impala" else 1
+    edges = [size * k // samplers for k in range(samplers + 1)]
+    return [
+        Batch(
+            high - low,
+            red_agent=config.red_agent,
+            horizon=config.horizon,
+            rules=config.rules,
+            observation=config.observation,
+            seed=config.seed,
+            first_index=low,
+            num_threads=threads if samplers == 1 else 1,
+        )
+        for low, high in pairwise(edges)
+    ]
+
+
+def make_policy(config: TrainConfig, batch: Batch) -> Policy:
+    return Policy(
+        batch.shown.obs.shape[1] + len(config.condition),
+        NUM_ACTIONS,
+        hidden=config.hidden,
+        truth_size=TRUTH_SIZE if config.critic_truth else 0,
+        seed=config.seed,
     )
 
 
-def _shapes(policy: Policy) -> tuple[int, int, int]:
-    return policy.obs_size, policy.truth_size, NUM_ACTIONS
+def sampler_options(config: TrainConfig, batch: Batch) -> dict[str, Any]:
+    return {
+        "useful": chosen_actions(config.actions),
+        "condition": np.tile(np.array(config.condition, np.float32), (batch.num_envs, 1)),
+        "num_rollouts": 2 if is_ahead(config) else 1,
+    }
+
+
+def is_ahead(config: TrainConfig) -> bool:
+    return config.algo == "impala" or config.overlap
+
+
+def open_source(config: TrainConfig, samplers: list[Any]) -> InStep | Ahead:
+    if is_ahead(config):
+        return Ahead(samplers, config.sync_every)
+    return InStep(samplers[0], config.sync_every)
+
+
+def open_learner(config: TrainConfig, stepper: Stepper) -> PPO | Impala:
+    if config.algo == "impala":
+        return Impala(stepper, impala_settings(config))
+    return PPO(stepper, ppo_settings(config), config.seed)
+
+
+def _compiled(config: TrainConfig) -> Recipe:
+    """Fused kernels on the CPU, for the built-in networks."""
+    batches = open_batches(config)
+    policy = make_policy(config, batches[0])
+    samplers = [
+        CompiledSampler(batch, policy.copy(), config.update_steps, **sampler_options(config, batch))
+        for batch in batches
+    ]
+    threads = count_threads(config)
+    crew = batches[0].crew if len(batches) == 1 and not is_ahead(config) else Crew(threads)
+    stepper = CompiledStepper(policy, crew, config.minibatch_size)
+    source = open_source(config, samplers)
+    return Recipe(source, open_learner(config, stepper), "cpu", threads, RED_AGENTS)
 
 
 def find_network(name: str | None) -> Network | None:
@@ -149,6 +211,17 @@ def ppo_settings(config: TrainConfig) -> PPOSettings:
     )
 
 
+def impala_settings(config: TrainConfig) -> ImpalaSettings:
+    return ImpalaSettings(
+        minibatch_size=config.minibatch_size,
+        rho_bar=config.rho_bar,
+        c_bar=config.c_bar,
+        pg_rho_bar=config.pg_rho_bar,
+        value_weight=config.value_weight,
+        max_grad_norm=config.max_grad_norm,
+    )
+
+
 # --- how many networks ----------------------------------------------------------------------------
 
 
@@ -165,12 +238,13 @@ def choose_num_envs(
     for attempt in range(3):  # the first compiles, the others are measured in turn
         for size, recipe in recipes.items():
             began = time.perf_counter()
-            rollout = recipe.sampler.collect(shaping(config, weights, 1.0))
-            recipe.learner.update(rollout, config.learning_rate, config.entropy)
+            taken = recipe.learner.stepper.weights
+            delivery = recipe.source.next(taken, attempt, shaping(config, weights, 1.0))
+            recipe.learner.update(delivery.rollout, config.learning_rate, config.entropy)
             speed = size * TRIAL_STEPS / (time.perf_counter() - began)
             speeds[size] = max(speeds[size], speed) if attempt else 0.0
     for recipe in recipes.values():
-        recipe.sampler.batch.close()
+        recipe.close()
     best = max(speeds.values())
     return next(size for size in SIZES if speeds[size] >= NEAR * best), speeds
 

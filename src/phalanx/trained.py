@@ -13,6 +13,7 @@ from phalanx.cage2.scenario import NUM_ACTIONS
 from phalanx.checkpoint import last_checkpoint, load_checkpoint
 from phalanx.errors import CheckpointError
 from phalanx.learn.collect import TRUTH_SIZE
+from phalanx.learn.compiled import CompiledStepper
 from phalanx.learn.policy import Policy
 from phalanx.recipe import Network, chosen_actions
 
@@ -111,9 +112,9 @@ def module_logits(module: Any, truth_size: int) -> Callable[[npt.NDArray[Any]], 
 def defender_of(run: Any) -> TrainedDefender:
     """The policy of a run in memory."""
     config, learner = run.config, run.learner
-    if hasattr(learner, "policy"):
-        logits = learner.policy.logits
+    if isinstance(learner.stepper, CompiledStepper):
+        logits: Any = learner.stepper.policy.logits
     else:
-        logits = module_logits(learner.module, run.sampler.rollout.truth.shape[2])
+        logits = module_logits(learner.stepper.module, run.sampler.rollout.truth.shape[2])
     useful = chosen_actions(config.actions)
     return TrainedDefender(logits, config.observation, useful, config.horizon, config.condition)

@@ -5,7 +5,7 @@ import math
 import signal
 import sys
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from itertools import repeat
 from types import FrameType
@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from phalanx.cage2.scenario import HORIZONS, RED_AGENTS
+from phalanx.cage2.scenario import HORIZONS
 from phalanx.checkpoint import load_checkpoint, save_checkpoint
 from phalanx.config import EvaluateConfig, TrainConfig
 from phalanx.display import progress_display
 from phalanx.errors import CheckpointError, RunError
 from phalanx.evaluate import evaluate, interval, show_beside_winner
+from phalanx.learn.rollout import Rollout, columns_of
 from phalanx.machine import describe_versions, peak_memory_mb
 from phalanx.recipe import (
     Network,
@@ -29,15 +30,21 @@ from phalanx.recipe import (
     turn_weights,
 )
 from phalanx.run_folder import RunFolder
+from phalanx.sources import InStep, Replay
 from phalanx.trained import defender_of
 
-UPDATE_COLUMNS = (
-    "update", "episodes", "steps", "return", *(f"return_{red}" for red in RED_AGENTS),
+BEFORE = ("update", "episodes", "steps", "return")
+AFTER = (
     "learning_rate", "entropy_weight", "restore_price", "policy_loss", "value_loss", "entropy",
-    "kl", "clip_fraction", "explained_variance", "grad_norm", "epochs", "collect_s", "learn_s",
+    "kl", "clip_fraction", "explained_variance", "grad_norm", "epochs", "lag", "dropped_steps",
+    "collect_s", "learn_s",
 )  # fmt: skip
-MAY_CHANGE = ("total_episodes", "total_steps", "duration", "num_threads", "checkpoint_every")
-EPISODE_COLUMNS = ("update", "env", "red_agent", "length", "return")
+MAY_CHANGE = (
+    "total_episodes", "total_steps", "duration", "num_threads", "checkpoint_every", "num_workers",
+    "step_timeout", "max_restarts",
+)  # fmt: skip
+EPISODE_COLUMNS = ("update", "env", "kind", "length", "return")
+REPLAYED = 16  # past rollouts that --replay chooses from
 RECENT = 2000  # episodes that the summary's returns are taken from
 
 
@@ -48,22 +55,34 @@ class Run:
         self, config: TrainConfig, folder: RunFolder, network: Network | None = None
     ) -> None:
         self.config, self.folder = config, folder
-        recipe = open_recipe(config, network)
-        self.sampler, self.learner, self.device = recipe.sampler, recipe.learner, recipe.device
+        self.recipe = open_recipe(config, network)
+        self.source, self.learner = self.recipe.source, self.recipe.learner
+        self.columns = (*BEFORE, *(f"return_{kind}" for kind in self.recipe.kinds), *AFTER)
         self.weights = turn_weights(config)
-        self.updates = self.episodes = 0
+        self.replay = Replay(config.replay, REPLAYED, np.random.default_rng([config.seed, 3]))
+        self.updates = self.episodes = self.steps = self.dropped_steps = 0
+        self.lags: Counter[int] = Counter()
         self.seconds = {"collect": 0.0, "learn": 0.0, "other": 0.0}
-        self.recent: deque[tuple[str, float]] = deque(maxlen=RECENT)  # attacker, return
+        self.recent: deque[tuple[str, float]] = deque(maxlen=RECENT)  # kind, return
         self.stopped = False
 
     @property
-    def steps(self) -> int:
-        return self.updates * int(self.config.num_envs) * self.config.update_steps
+    def sampler(self) -> Any:
+        return self.recipe.sampler
 
     @property
     def progress(self) -> float:
         """How much of the run is done, 0 to 1."""
-        return min(1.0, self.updates / self.config.total_updates)
+        c = self.config
+        if c.env == "cage2" and c.algo == "ppo":
+            done = self.updates / c.total_updates
+        elif c.total_steps is not None:
+            done = self.steps / c.total_steps
+        elif c.env == "cage2":
+            done = self.steps / (int(c.total_episodes or 1) * c.horizon)
+        else:
+            done = self.episodes / int(c.total_episodes or 1)
+        return min(1.0, done)
 
     @property
     def spent_s(self) -> float:
@@ -72,30 +91,47 @@ class Run:
 
     def step(self) -> None:
         """One update: sample, learn, record."""
-        began = time.perf_counter()
         c, f = self.config, self.progress
-        rollout = self.sampler.collect(shaping(c, self.weights, f))
+        began = time.perf_counter()
+        shaped = shaping(c, self.weights, f)
+        delivery = self.source.next(self.learner.stepper.weights, self.updates, shaped)
+        rollout, dropped = self._without_the_too_old(delivery.rollout)
         collected = time.perf_counter()
         rate = c.learning_rate + (c.final_learning_rate - c.learning_rate) * f
         entropy_weight = c.entropy + (c.final_entropy - c.entropy) * f
         metrics = self.learner.update(rollout, rate, entropy_weight)
+        for old in self.replay.add(rollout):
+            self.learner.update(old, rate, entropy_weight)
         learnt = time.perf_counter()
-        self.updates += 1
+        self._count(rollout, dropped)
         self._check(metrics)
         times = {"collect_s": collected - began, "learn_s": learnt - collected}
-        returns = self._record_episodes(rollout)
         row = {
-            "update": self.updates, "episodes": self.episodes, "steps": self.steps, **returns,
-            "learning_rate": rate, "entropy_weight": entropy_weight,
-            "restore_price": restore_price(c, f), **metrics, **times,
+            "update": self.updates, "steps": self.steps, **self._record_episodes(rollout),
+            "episodes": self.episodes, "learning_rate": rate, "entropy_weight": entropy_weight,
+            "restore_price": restore_price(c, f), "lag": delivery.lag, "dropped_steps": dropped,
+            **metrics, **times,
         }  # fmt: skip
-        self.folder.table("updates").add(
-            UPDATE_COLUMNS, [[_short(row[name]) for name in UPDATE_COLUMNS]]
-        )
+        self.folder.table("updates").add(self.columns, [[_short(row[n]) for n in self.columns]])
         self.folder.events.add(self.steps, row)
         self.seconds["collect"] += times["collect_s"]
         self.seconds["learn"] += times["learn_s"]
         self.seconds["other"] += time.perf_counter() - learnt
+
+    def _without_the_too_old(self, rollout: Rollout) -> tuple[Rollout, int]:
+        """PPO learns from columns begun with weights at most `sync_every` updates old."""
+        fresh = self.updates - rollout.versions <= self.config.sync_every
+        if self.config.algo != "ppo" or fresh.all():
+            return rollout, 0
+        kept = columns_of(rollout, np.flatnonzero(fresh))
+        return kept, rollout.rewards.size - kept.rewards.size
+
+    def _count(self, rollout: Rollout, dropped: int) -> None:
+        lags, counts = np.unique(self.updates - rollout.versions, return_counts=True)
+        self.lags.update(dict(zip(lags.tolist(), counts.tolist(), strict=True)))
+        self.updates += 1
+        self.steps += rollout.rewards.size
+        self.dropped_steps += dropped
 
     def _check(self, metrics: dict[str, float]) -> None:
         """Stop at a loss that is no number; the weights that gave it are kept beside the last."""
@@ -110,23 +146,21 @@ class Run:
                 "before it; try a lower --learning-rate"
             )
 
-    def _record_episodes(self, rollout: Any) -> dict[str, float]:
-        """Log the episodes that ended in this rollout; mean returns, in all and by attacker."""
-        turns, envs = np.nonzero(rollout.ended)
+    def _record_episodes(self, rollout: Rollout) -> dict[str, float]:
+        """Log the episodes that ended in this rollout; mean returns, in all and by kind."""
+        turns, envs = np.nonzero(rollout.counted)
         returns = rollout.returns[turns, envs].astype(np.float64)
         self.episodes += len(returns)
-        names = [RED_AGENTS[number] for number in rollout.kinds[turns, envs]]
-        values = np.round(returns, 1).tolist()
-        rows = zip(
-            repeat(self.updates), envs.tolist(), names, repeat(self.config.horizon), values,
-            strict=False,
-        )  # fmt: skip
+        kinds = rollout.kinds[turns, envs]
+        names = [self.recipe.kinds[number] for number in kinds]
+        values = [round(value, 4) for value in returns.tolist()]
+        lengths = rollout.lengths[turns, envs].tolist()
+        rows = zip(repeat(self.updates), envs.tolist(), names, lengths, values, strict=False)
         self.folder.table("episodes").add(EPISODE_COLUMNS, rows)
         self.recent.extend(zip(names, values, strict=True))
         means = {"return": float(returns.mean()) if len(returns) else math.nan}
-        chosen = np.array(names)
-        for name in RED_AGENTS:
-            own = returns[chosen == name] if len(returns) else returns
+        for number, name in enumerate(self.recipe.kinds):
+            own = returns[kinds == number]
             means[f"return_{name}"] = float(own.mean()) if len(own) else math.nan
         return means
 
@@ -135,12 +169,14 @@ class Run:
     def save(self, path: Any = None) -> None:
         """A checkpoint from which `load` continues bit for bit."""
         arrays, facts = self.learner.save()
-        for name, array in self.sampler.save().items():
-            arrays[f"sampler_{name}"] = array
+        if isinstance(self.source, InStep):  # samplers that play ahead are in mid-game
+            for name, array in self.sampler.save().items():
+                arrays[f"sampler_{name}"] = array
         facts |= {
             "config": self.config.as_dict(),
             "updates": self.updates,
             "episodes": self.episodes,
+            "steps": self.steps,
             "seconds": self.seconds,
             "recent": list(self.recent),
             "tables": {name: self.folder.table(name).size() for name in ("updates", "episodes")},
@@ -168,8 +204,10 @@ class Run:
         prefix = "sampler_"
         games = {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
         self.learner.load(arrays, facts)
-        self.sampler.load(games)
+        if isinstance(self.source, InStep):
+            self.sampler.load(games)
         self.updates, self.episodes = facts["updates"], facts["episodes"]
+        self.steps = facts["steps"]
         self.seconds = facts["seconds"]
         self.recent.extend((str(name), float(value)) for name, value in facts["recent"])
         for name, size in facts["tables"].items():
@@ -203,10 +241,11 @@ def train(
             f"there is no run with a checkpoint in {path}; give a run folder to --resume"
         )
     folder = RunFolder(path)
+    run = None
     try:
         if config.resume is None and folder.checkpoint.exists():
             raise RunError(f"{path} holds a run already; give another --name, or --resume {path}")
-        if config.num_envs == "auto":
+        if config.num_envs == "auto" and config.env == "cage2":
             size, speeds = choose_num_envs(config, network)
             config = dataclasses.replace(config, num_envs=size)
             measured = ", ".join(f"{n}: {speed / 1000:,.0f}" for n, speed in speeds.items())
@@ -220,6 +259,8 @@ def train(
                 raise RunError(f"{path} is finished: {run.updates} updates; raise --total-episodes")
         _loop(run, on_update)
     finally:
+        if run is not None:
+            run.recipe.close()
         folder.close()
     return run
 
@@ -267,10 +308,11 @@ def summary(run: Run, state: str) -> dict[str, Any]:
     """The facts of a run, as summary.json has them."""
     seconds = run.spent_s
     returns = {"all": [value for _, value in run.recent]}
-    for name in RED_AGENTS:
-        returns[name] = [value for red, value in run.recent if red == name]
+    for name in run.recipe.kinds:
+        returns[name] = [value for kind, value in run.recent if kind == name]
     return {
-        "algorithm": "ppo",
+        "algorithm": run.config.algo,
+        "env": run.config.env,
         "state": state,
         "steps": run.steps,
         "episodes": run.episodes,
@@ -282,8 +324,10 @@ def summary(run: Run, state: str) -> dict[str, Any]:
         "peak_memory_mb": peak_memory_mb(),
         "returns": {name: interval(values) for name, values in returns.items() if values},
         "seed": run.config.seed,
-        "device": run.device,
-        "threads": run.sampler.batch.crew.num_threads,
+        "device": run.recipe.device,
+        "threads": run.recipe.threads,
+        "lag": {str(lag): count for lag, count in sorted(run.lags.items())},
+        "dropped_steps": run.dropped_steps,
         "versions": describe_versions(),
     }
 
@@ -293,7 +337,7 @@ def summary(run: Run, state: str) -> dict[str, Any]:
 
 def main(config: TrainConfig) -> int:
     """Train with a progress line, then play the nine cells of the leaderboard."""
-    with progress_display("updates") as progress:
+    with progress_display(None) as progress:
         task = progress.add_task("training", total=None, note="")
 
         def show(run: Run) -> None:
@@ -305,8 +349,7 @@ def main(config: TrainConfig) -> int:
             reds = ", ".join(f"{name} {mean:.1f}" for name, mean in sorted(means.items()))
             share = run.seconds["learn"] / done
             note = f"{run.episodes / done:,.0f} episodes/s · {reds} · learning {share:.0%}"
-            total = run.config.total_updates
-            progress.update(task, completed=run.updates, total=total, note=note)
+            progress.update(task, completed=run.progress, total=1.0, note=note)
 
         run = train(config, on_update=show)
     seconds = run.spent_s
@@ -317,7 +360,11 @@ def main(config: TrainConfig) -> int:
     if run.stopped:
         print(f"stopped; continue with phalanx train --resume {run.folder.path}", file=sys.stderr)
         return 130
-    show_results(run)
+    if config.env == "cage2":
+        show_results(run)
+    else:
+        last = interval([value for _, value in run.recent] or [math.nan])
+        print(f"return of the last {last['episodes']} episodes: {last['mean']:.2f}")
     return 0
 
 

@@ -11,10 +11,12 @@ from phalanx.cage2.crew import Crew
 from phalanx.cage2.scenario import NUM_ACTIONS
 from phalanx.errors import ConfigError
 from phalanx.learn.collect import TRUTH_SIZE, Shaping
+from phalanx.learn.compiled import CompiledStepper
+from phalanx.learn.heads import Categorical
 from phalanx.learn.module import ActorCritic
-from phalanx.learn.plain import PlainPPO, PlainSampler, find_device
+from phalanx.learn.plain import PlainSampler, PlainStepper, find_device
 from phalanx.learn.policy import Policy
-from phalanx.learn.ppo import CompiledPPO
+from phalanx.learn.ppo import PPO
 from phalanx.learn.sampler import CompiledSampler
 from tests.learn.tasks import settings
 
@@ -64,9 +66,11 @@ def test_both_learn_the_same(threads: int) -> None:
     rollout = sampler(CompiledSampler, policy).collect(SHAPING)
     module = ActorCritic(policy)
     chosen = settings(minibatch_size=1000, epochs=4)
-    plain = PlainPPO(module, chosen, seed=3, num_threads=threads, compiled=False)
-    compiled = CompiledPPO(policy, chosen, Crew(threads), seed=3)
-    one, other = (learner.update(rollout, 1e-3, 0.01) for learner in (plain, compiled))
+    steppers = (
+        PlainStepper(module, Categorical(), threads),
+        CompiledStepper(policy, Crew(threads), 1000),
+    )
+    one, other = (PPO(stepper, chosen, 3).update(rollout, 1e-3, 0.01) for stepper in steppers)
     for name, value in one.items():
         assert value == pytest.approx(other[name], abs=1e-4, rel=1e-4), name
     assert np.allclose(module.theta(), policy.theta, atol=1e-4)
@@ -79,9 +83,9 @@ def test_the_gradients_of_a_minibatch_are_equal() -> None:
     module = ActorCritic(policy)
     # One epoch of one minibatch without clipping: Adam's mean is then a tenth of the gradient.
     chosen = settings(minibatch_size=SIZE * TURNS, epochs=1, max_grad_norm=1e9)
-    plain = PlainPPO(module, chosen, seed=3, num_threads=2, compiled=False)
-    compiled = CompiledPPO(policy, chosen, Crew(1), seed=3)
-    metrics = [learner.update(rollout, 1e-3, 0.01) for learner in (plain, compiled)]
+    plain = PlainStepper(module, Categorical(), 2)
+    compiled = CompiledStepper(policy, Crew(1), SIZE * TURNS)
+    metrics = [PPO(s, chosen, 3).update(rollout, 1e-3, 0.01) for s in (plain, compiled)]
     wanted = np.concatenate(
         [plain.adam.state[part]["exp_avg"].numpy().T.reshape(-1) for part in plain.parameters]
     )

@@ -7,9 +7,10 @@ import pytest
 import torch
 
 from phalanx.cage2.crew import Crew
+from phalanx.learn.compiled import SLICE, CompiledStepper
 from phalanx.learn.mlp import work_size
 from phalanx.learn.policy import Policy
-from phalanx.learn.ppo import SLICE, CompiledPPO
+from phalanx.learn.ppo import PPO
 from phalanx.learn.ppo_kernel import STATS, ppo_slice
 from phalanx.learn.returns import gae
 from phalanx.learn.rollout import Rollout, empty_rollout
@@ -134,7 +135,7 @@ def bandit(policy: Policy, rows: int, random: np.random.Generator, best: int) ->
 def train_on_bandit(threads: int, updates: int, rows: int = 1300) -> Policy:
     random = np.random.default_rng(5)
     policy = Policy(4, 10, hidden=(16,), truth_size=0, seed=2)
-    learner = CompiledPPO(policy, settings(), Crew(threads), seed=3)
+    learner = PPO(CompiledStepper(policy, Crew(threads), 600), settings(), seed=3)
     for _ in range(updates):
         learner.update(bandit(policy, rows, random, best=7), 1e-2, 0.0)
     return policy
@@ -153,7 +154,8 @@ def train_on(env: str, size: int, turns: int, updates: int, good: float) -> floa
     width = int(np.prod(space.single_observation_space.shape))
     policy = Policy(width, space.single_action_space.n, hidden=(64, 64), truth_size=0, seed=2)
     player = Player(env, size, turns, policy, gamma=0.99)
-    learner = CompiledPPO(policy, settings(epochs=8, minibatch_size=256), Crew(1), seed=3)
+    chosen = settings(epochs=8, minibatch_size=256)
+    learner = PPO(CompiledStepper(policy, Crew(1), 256), chosen, seed=3)
     for k in range(updates):
         learner.update(player.collect(), 2.5e-3 * (1 - k / updates), 0.005)
         if len(player.returns) > 100 and np.mean(player.returns[-100:]) >= good:

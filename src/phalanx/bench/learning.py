@@ -98,7 +98,7 @@ def whole(config: TrainConfig) -> Iterator[Measure]:
         measure.run = run  # type: ignore[attr-defined]
         yield measure
         folder.close()
-        run.sampler.batch.close()
+        run.recipe.close()
 
 
 @contextmanager
@@ -108,13 +108,13 @@ def collecting(config: TrainConfig) -> Iterator[Measure]:
     shaped = shaping(config, turn_weights(config), 1.0)
     recipe.sampler.collect(shaped)
     yield paced(lambda: recipe.sampler.collect(shaped).rewards.size)
-    recipe.sampler.batch.close()
+    recipe.close()
 
 
 @contextmanager
 def products(config: TrainConfig, threads: int) -> Iterator[Measure]:
     """Just the matrix products: a forward pass for acting, then the epochs; episodes a second."""
-    policy = open_recipe(replace(config, num_envs=1)).learner.policy
+    policy = open_recipe(replace(config, num_envs=1)).learner.stepper.policy
     crew = Crew(threads)
     speeds = {rows: _products(config, policy, crew, rows)(0.3) for rows in PRODUCT_ROWS}
     best = max(speeds, key=lambda rows: speeds[rows])

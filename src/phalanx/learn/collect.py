@@ -165,10 +165,11 @@ def play_and_store(
         reward += np.float32(shaping.restore_discount * RESTORE_COST / 10)
     rollout.rewards[t, i] = reward * weight * np.float32(shaping.scale)
     ended = net.turn >= net.horizon
-    rollout.ended[t, i] = ended
+    rollout.ended[t, i] = rollout.counted[t, i] = ended
     rollout.discounts[t, i] = shaping.final_gamma if ended else shaping.gamma
     if ended:
         rollout.returns[t, i] = np.float32(net.tenths) / np.float32(10)
+        rollout.lengths[t, i] = net.turn
         write_input(net, memory, history, told, final_obs)
         if len(final_truth):
             write_truth(net, final_truth)

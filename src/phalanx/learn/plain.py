@@ -17,13 +17,13 @@ from phalanx.cage2.network import dice, high_die
 from phalanx.cage2.rule import kernel
 from phalanx.errors import ConfigError
 from phalanx.learn.collect import Shaping, look_around, play_and_store, write_truth
+from phalanx.learn.heads import Categorical, Head
 from phalanx.learn.module import ActorCritic
-from phalanx.learn.ppo import ADAM_DECAYS, ADAM_EPSILON, PPO, PPOSettings, Rows
 from phalanx.learn.rollout import Arrays, Rollout
 from phalanx.learn.sampler import Cage2Sampler
+from phalanx.learn.stepper import ADAM_DECAYS, ADAM_EPSILON, Loss, Rows, flat
 
 SLICE = 1024  # rows of a minibatch that one thread works on at a time
-NEVER = -1e9  # added to the logit of an action that is masked out
 
 
 # --- playing --------------------------------------------------------------------------------------
@@ -61,21 +61,25 @@ class PlainSampler(Cage2Sampler):
 
     def __init__(self, batch: Batch, module: nn.Module, turns: int, **options: Any) -> None:
         super().__init__(batch, turns, **options)
-        self.module = module
+        self.module, self.head = module, Categorical()
         self.device = next(module.parameters()).device
         self._uniforms = np.empty(batch.num_envs)
         self._final_obs = np.zeros_like(self.rollout.next_obs)
         self._final_truth = np.zeros((batch.num_envs, self.rollout.truth.shape[2]), np.float32)
 
+    def take(self, weights: dict[str, Tensor], version: int) -> None:
+        self.module.load_state_dict(weights)
+        self.version = version
+
     @torch.no_grad()
     def collect(self, shaping: Shaping) -> Rollout:
-        batch, rollout = self.batch, self.rollout
+        batch, rollout = self.batch, self.next_rollout()
         turns = len(rollout.obs)
         rollout.obs[0] = rollout.next_obs
         for t in range(turns):
             look_everywhere(batch.nets, self.useful, rollout, t, self._uniforms)
             logits, values = self._see(rollout.obs[t], rollout.truth[t])
-            actions, log_probs = draw(
+            actions, log_probs = self.head.draw(
                 logits, self._to(rollout.masks[t]), self._to(self._uniforms.astype(np.float32))
             )
             play_everywhere(
@@ -105,93 +109,97 @@ class PlainSampler(Cage2Sampler):
         return torch.from_numpy(array).to(self.device)
 
 
-def draw(logits: Tensor, masks: Tensor, uniforms: Tensor) -> tuple[Tensor, Tensor]:
-    """Actions by inverse distribution from one uniform number a row, and their log-probabilities"""
-    log_probs = torch.log_softmax(logits + NEVER * ~masks, dim=1)
-    shares = log_probs.exp().cumsum(dim=1)
-    left = uniforms[:, None] * shares[:, -1:]
-    actions = (shares <= left).sum(dim=1).clamp(max=logits.shape[1] - 1)
-    return actions, log_probs.gather(1, actions[:, None])[:, 0]
-
-
 # --- learning -------------------------------------------------------------------------------------
 
 
 def ppo_loss(
-    logits: Tensor,
-    values: Tensor,
-    rows: Any,
-    clip: float,
-    entropy_weight: float,
-    value_weight: float,
+    head: Head, outputs: Tensor, values: Tensor, rows: Any, loss: Loss
 ) -> tuple[Tensor, Tensor]:
     """Sum of the loss over the rows, and of STATS.
 
     L = -min(r A, clip(r) A) - entropy_weight H + value_weight (v - target)² / 2
     """
     _obs, _truth, masks, actions, old_log_probs, advantages, targets = rows
-    log_probs = torch.log_softmax(logits + NEVER * ~masks, dim=1)
-    entropy = -(log_probs.exp() * log_probs.clamp(min=-80)).sum(dim=1)
-    difference = log_probs.gather(1, actions.long()[:, None])[:, 0] - old_log_probs
+    log_probs, entropy = head.judge(outputs, masks, actions)
+    difference = log_probs - old_log_probs
     ratio = difference.exp()
-    gain = torch.min(ratio * advantages, ratio.clamp(1 - clip, 1 + clip) * advantages)
+    bounded = ratio.clamp(1 - loss.clip, 1 + loss.clip)
+    gain = torch.min(ratio * advantages, bounded * advantages)
     errors = (values - targets) ** 2 / 2
-    loss = (-gain - entropy_weight * entropy + value_weight * errors).sum()
+    total = (-gain - loss.entropy_weight * entropy + loss.value_weight * errors).sum()
     with torch.no_grad():
-        clipped = ((ratio - 1).abs() > clip).float()
+        clipped = ((ratio - 1).abs() > loss.clip).float()
         kl = ratio - 1 - difference
         stats = torch.stack([part.sum() for part in (-gain, errors, entropy, kl, clipped)])
-    return loss, stats
+    return total, stats
 
 
-class PlainPPO(PPO):
+class PlainStepper:
     """Steps by autograd. On the CPU a minibatch is cut in slices over threads, one each."""
 
     def __init__(
-        self, module: nn.Module, settings: PPOSettings, seed: int, num_threads: int, compiled: bool
+        self, module: nn.Module, head: Head, num_threads: int, compiled: bool = False
     ) -> None:
-        super().__init__(settings, seed)
-        self.module = module
+        self.module, self.head = module, head
         self.see = torch.compile(module, dynamic=True) if compiled else module
         self.device = next(module.parameters()).device
         self.parameters = [part for part in module.parameters() if part.requires_grad]
         self.adam = torch.optim.Adam(self.parameters, betas=ADAM_DECAYS, eps=ADAM_EPSILON)
         on_cpu = self.device.type == "cpu"
         self._threads = ThreadPoolExecutor(num_threads) if on_cpu and num_threads > 1 else None
-        self._slice = SLICE if on_cpu else settings.minibatch_size
+        self._slice = SLICE if on_cpu else 2**31
 
     def begin(self, rows: Rows) -> None:
-        self._rows = [torch.from_numpy(np.ascontiguousarray(part)).to(self.device) for part in rows]
+        self._rows = [self._to(part) for part in rows]
 
     def step(
-        self, chosen: npt.NDArray[np.int64], rate: float, entropy_weight: float
+        self, chosen: npt.NDArray[np.int64], loss: Loss
     ) -> tuple[npt.NDArray[np.float64], float]:
         pieces = torch.split(torch.from_numpy(chosen).to(self.device), self._slice)
 
         def learn(piece: Tensor) -> tuple[tuple[Tensor, ...], Tensor]:
-            return self.gradient([part[piece] for part in self._rows], len(chosen), entropy_weight)
+            return self.gradient([part[piece] for part in self._rows], len(chosen), loss)
 
         results = list(self._threads.map(learn, pieces) if self._threads else map(learn, pieces))
         for k, part in enumerate(self.parameters):
             part.grad = torch.stack([grads[k] for grads, _ in results]).sum(dim=0)
-        norm = nn.utils.clip_grad_norm_(self.parameters, self.settings.max_grad_norm)
+        norm = nn.utils.clip_grad_norm_(self.parameters, loss.max_grad_norm)
         for group in self.adam.param_groups:
-            group["lr"] = rate
+            group["lr"] = loss.rate
         self.adam.step()
         sums = torch.stack([stats for _, stats in results]).double().sum(dim=0)
         return sums.cpu().numpy(), float(norm)
 
     def gradient(
-        self, rows: Any, rows_in_batch: int, entropy_weight: float
+        self, rows: Any, rows_in_batch: int, loss: Loss
     ) -> tuple[tuple[Tensor, ...], Tensor]:
         """Gradients of these rows, as their share of the minibatch's mean loss; sums of STATS."""
-        s = self.settings
-        logits, values = self.see(rows[0], rows[1])
-        loss, stats = ppo_loss(logits, values, rows, s.clip, entropy_weight, s.value_weight)
-        return torch.autograd.grad(loss / rows_in_batch, self.parameters), stats
+        outputs, values = self.see(rows[0], rows[1])
+        total, stats = ppo_loss(self.head, outputs, values, rows, loss)
+        return torch.autograd.grad(total / rows_in_batch, self.parameters), stats
+
+    @torch.no_grad()
+    def look(self, rollout: Rollout) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+        parts = (rollout.obs, rollout.truth, rollout.masks, rollout.actions)
+        obs, truth, masks, actions = (self._to(flat(part)) for part in parts)
+
+        def see(piece: slice) -> tuple[Tensor, Tensor]:
+            outputs, values = self.module(obs[piece], truth[piece])
+            return self.head.judge(outputs, masks[piece], actions[piece])[0], values
+
+        pieces = [slice(k, k + self._slice) for k in range(0, len(obs), self._slice)]
+        results = list(self._threads.map(see, pieces) if self._threads else map(see, pieces))
+        shape = rollout.rewards.shape
+        log_probs, values = (torch.cat([r[k] for r in results]).cpu().numpy() for k in (0, 1))
+        return log_probs.reshape(shape), values.reshape(shape)
+
+    def weights(self) -> dict[str, Tensor]:
+        return {name: part.detach().clone() for name, part in self.module.state_dict().items()}
+
+    def _to(self, array: npt.NDArray[Any]) -> Tensor:
+        return torch.from_numpy(np.ascontiguousarray(array)).to(self.device)
 
     def save(self) -> tuple[Arrays, dict[str, Any]]:
-        """Weights and optimiser, exactly."""
         arrays = weights_of(self.module)
         for k, part in enumerate(self.parameters):
             state = self.adam.state.get(part, {})
@@ -199,8 +207,7 @@ class PlainPPO(PPO):
                 if name in state:
                     arrays[f"{name}_{k}"] = state[name].cpu().numpy()
         steps = [int(state["step"]) for state in self.adam.state.values()]
-        shuffle = self.shuffle.bit_generator.state
-        return arrays, {"adam_steps": max(steps, default=0), "shuffle": shuffle}
+        return arrays, {"adam_steps": max(steps, default=0)}
 
     def load(self, arrays: Arrays, facts: dict[str, Any]) -> None:
         set_weights(self.module, arrays)
@@ -211,7 +218,6 @@ class PlainPPO(PPO):
                     "exp_avg": self._like(arrays[f"exp_avg_{k}"], part),
                     "exp_avg_sq": self._like(arrays[f"exp_avg_sq_{k}"], part),
                 }
-        self.shuffle.bit_generator.state = facts["shuffle"]
 
     def _like(self, array: Any, part: Tensor) -> Tensor:
         return torch.from_numpy(array.copy()).to(self.device).reshape(part.shape)

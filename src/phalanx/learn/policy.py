@@ -36,6 +36,15 @@ class Policy:
         _initialise(self.actor, self.actor_sizes, 0.01, random)
         _initialise(self.critic, self.critic_sizes, 1.0, random)
 
+    def copy(self) -> "Policy":
+        """The same networks with weights of their own."""
+        outputs = int(self.actor_sizes[-1])
+        other = Policy(
+            self.obs_size, outputs, hidden=self.hidden, truth_size=self.truth_size, seed=0
+        )
+        other.theta[:] = self.theta
+        return other
+
     def logits(self, obs: npt.NDArray[Any]) -> Floats:
         x = np.ascontiguousarray(obs, np.float32)
         work = np.empty(work_size(self.actor_sizes, len(x)), np.float32)

@@ -22,24 +22,35 @@ class Rollout(NamedTuple):
     discounts: npt.NDArray[np.float32]  # [T, N] gamma, or 0 where nothing follows
     ended: npt.NDArray[np.bool_]  # [T, N] the episode ended or was cut after this turn
     returns: npt.NDArray[np.float32]  # [T, N] true return of the episode that ended there
+    lengths: npt.NDArray[np.int32]  # [T, N] and its turns
+    counted: npt.NDArray[np.bool_]  # [T, N] an episode ended there, and its return is to be counted
     kinds: npt.NDArray[np.uint8]  # [T, N] what kind of episode: who attacks
+    versions: npt.NDArray[np.int64]  # [N] of the weights with which the column was begun
     next_obs: npt.NDArray[Any]  # [N, ...] where the next rollout begins
 
 
 def empty_rollout(
-    turns: int, next_obs: npt.NDArray[Any], truth_size: int, num_actions: int
+    turns: int,
+    next_obs: npt.NDArray[Any],
+    truth_size: int,
+    num_actions: int,
+    action: npt.NDArray[Any] | None = None,
 ) -> Rollout:
-    """Arrays for so many turns that begin with these observations; unwritten numbers are NaN."""
+    """Arrays for so many turns that begin with these observations; unwritten numbers are NaN.
+
+    action: an example of one, if actions are not numbers below 256.
+    """
     size = len(next_obs)
+    action = np.zeros((), np.uint8) if action is None else action
 
     def unwritten(*shape: int) -> npt.NDArray[np.float32]:
         return np.full((turns, size, *shape), np.nan, np.float32)
 
     return Rollout(
-        obs=unwritten(*next_obs.shape[1:]).astype(next_obs.dtype, copy=False),
+        obs=np.zeros((turns, *next_obs.shape), next_obs.dtype),
         truth=unwritten(truth_size),
         masks=np.ones((turns, size, num_actions), np.bool_),
-        actions=np.zeros((turns, size), np.uint8),
+        actions=np.zeros((turns, size, *action.shape), action.dtype),
         log_probs=unwritten(),
         values=unwritten(),
         next_values=unwritten(),
@@ -47,6 +58,20 @@ def empty_rollout(
         discounts=unwritten(),
         ended=np.zeros((turns, size), np.bool_),
         returns=unwritten(),
+        lengths=np.zeros((turns, size), np.int32),
+        counted=np.zeros((turns, size), np.bool_),
         kinds=np.zeros((turns, size), np.uint8),
+        versions=np.zeros(size, np.int64),
         next_obs=next_obs.copy(),
+    )
+
+
+def columns_of(rollout: Rollout, chosen: Any) -> Rollout:
+    """Some columns of a rollout: those of a slice as views, of an array of numbers as copies."""
+    per_column = ("versions", "next_obs")
+    return Rollout(
+        **{
+            name: array[chosen] if name in per_column else array[:, chosen]
+            for name, array in rollout._asdict().items()
+        }
     )

@@ -9,24 +9,29 @@ from phalanx.cage2.batch import Batch
 from phalanx.cage2.rule import announce_compilation
 from phalanx.cage2.scenario import NUM_ACTIONS
 from phalanx.learn.collect import Shaping, collect_blocks
+from phalanx.learn.mlp import Floats
 from phalanx.learn.policy import Policy
 from phalanx.learn.rollout import Arrays, Rollout, empty_rollout
 
 
 class Sampler(Protocol):
-    """Whoever can fill a rollout with the newest weights."""
+    """Whoever can fill a rollout: take the newest weights, then collect."""
 
-    batch: Batch
+    def take(self, weights: Any, version: int) -> None: ...
 
-    def collect(self, shaping: Shaping) -> Rollout: ...
+    def collect(self, shaping: Any) -> Rollout: ...
 
     def save(self) -> Arrays: ...
 
     def load(self, arrays: Arrays) -> None: ...
 
+    def close(self) -> None: ...
+
 
 class Cage2Sampler:
     """Networks of CAGE-2 and the rollout that they fill; what both ways of playing share.
+
+    It writes into its rollouts in turn: with two of them, one can be learnt from meanwhile.
 
     useful: bool [145], actions that the policy may choose from.
     condition: float32 [N, C], put after every observation of network i: what it is told to do.
@@ -40,11 +45,31 @@ class Cage2Sampler:
         truth_size: int,
         useful: npt.NDArray[np.bool_],
         condition: npt.NDArray[np.float32],
+        num_rollouts: int = 1,
     ) -> None:
         self.batch, self.useful = batch, useful
         self.condition = np.ascontiguousarray(condition, np.float32)
         first = np.hstack([batch.shown.obs.astype(np.float32), self.condition])
-        self.rollout = empty_rollout(turns, first, truth_size, NUM_ACTIONS)
+        rollouts = [
+            empty_rollout(turns, first, truth_size, NUM_ACTIONS) for _ in range(num_rollouts)
+        ]
+        next_obs = rollouts[0].next_obs  # one for all: where the games stand
+        self.rollouts = [rollout._replace(next_obs=next_obs) for rollout in rollouts]
+        self.version = 0
+
+    @property
+    def rollout(self) -> Rollout:
+        """The one that was filled last."""
+        return self.rollouts[0]
+
+    def next_rollout(self) -> Rollout:
+        """The one to be filled now."""
+        self.rollouts = self.rollouts[1:] + self.rollouts[:1]
+        self.rollout.versions[:] = self.version
+        return self.rollout
+
+    def close(self) -> None:
+        self.batch.close()
 
     def save(self) -> Arrays:
         """The games under way, as plain numbers."""
@@ -68,17 +93,21 @@ class CompiledSampler(Cage2Sampler):
         announce_compilation(collect_blocks)
         self.policy = policy
 
+    def take(self, weights: Floats, version: int) -> None:
+        self.policy.theta[:] = weights
+        self.version = version
+
     def collect(self, shaping: Shaping) -> Rollout:
-        batch, policy = self.batch, self.policy
+        batch, policy, rollout = self.batch, self.policy, self.next_rollout()
         batch.crew.run(
             collect_blocks,
             (
                 batch.nets, batch.memories, batch.history, batch.odds, self.useful, self.condition,
                 shaping, policy.actor, policy.actor_sizes, policy.critic, policy.critic_sizes,
-                self.rollout,
+                rollout,
             ),
         )  # fmt: skip
-        return self.rollout
+        return rollout
 
 
 def _plain(array: Any) -> Any:

@@ -1,0 +1,186 @@
+"""Fill rollouts from a pool of Gymnasium environments, without waiting for stragglers.
+
+A column of a rollout is T turns of one environment. An environment that has filled its column
+begins another one; the rollout is done when as many columns are full as there are environments. A
+slow environment is simply in fewer of them, and what it has so far goes into the next rollout.
+"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from gymnasium import spaces
+from torch import Tensor, nn
+
+from phalanx.envs.pool import Arrived, Pool
+from phalanx.learn.heads import Head
+from phalanx.learn.rollout import Arrays, Rollout, columns_of, empty_rollout
+
+Ints = npt.NDArray[np.int64]
+
+
+class PoolSampler:
+    """A pool, and a network that acts in it."""
+
+    def __init__(
+        self,
+        pool: Pool,
+        module: nn.Module,
+        head: Head,
+        turns: int,
+        *,
+        gamma: float,
+        reward_scale: float,
+        seed: int,
+        num_rollouts: int = 1,
+    ) -> None:
+        self.pool, self.module, self.head, self.turns = pool, module, head, turns
+        self.gamma, self.reward_scale, self.seed = gamma, reward_scale, seed
+        self.device = next(module.parameters()).device
+        self.version = self.collected = 0
+        n, space = pool.n_envs, pool.single_action_space
+        self._in_step = pool.wait_for == n
+        self._width = n if self._in_step else 2 * n  # columns: full ones, and unfinished ones
+        self._scale = _Scale(space)
+        self._num_actions = int(space.n) if isinstance(space, spaces.Discrete) else 0
+        shape, dtype = pool.single_observation_space.shape, pool.single_observation_space.dtype
+        assert shape is not None
+        obs = np.zeros((self._width, *shape), dtype)
+        self._rollouts = [
+            empty_rollout(turns, obs, 0, self._num_actions, self._scale.example)
+            for _ in range(num_rollouts)
+        ]
+        self._column: Ints = np.arange(n)  # of each environment
+        self._turn: Ints = np.zeros(n, np.int64)  # how far it has come in it
+        self._waiting: Arrived | None = None  # rows that no action was sent for
+        self._random = np.random.default_rng(0)
+
+    def take(self, weights: dict[str, Tensor], version: int) -> None:
+        self.module.load_state_dict(weights)
+        self.version = version
+
+    @torch.no_grad()
+    def collect(self, _shaping: Any = None) -> Rollout:
+        """As many full columns as there are environments."""
+        self._random = np.random.default_rng([self.seed, 2, self.collected])
+        self.collected += 1
+        rollout = self._next_rollout()
+        if self._waiting is None:
+            self.pool.reset()
+            self._waiting = self.pool.recv()
+        arrived, done = self._waiting, []
+        outputs, values = self._see(arrived.obs)
+        while True:
+            self._act(rollout, arrived, outputs, values)
+            arrived = self.pool.recv()
+            outputs, values = self._see(arrived.obs)
+            done += self._store(rollout, arrived, values)
+            if len(done) >= self.pool.n_envs:
+                break
+        self._waiting = arrived
+        return rollout if self._in_step else columns_of(rollout, np.array(done))
+
+    def _next_rollout(self) -> Rollout:
+        """The rollout to be filled, with what is unfinished in the one before."""
+        before = self._rollouts[0]
+        self._rollouts = self._rollouts[1:] + self._rollouts[:1]
+        rollout = self._rollouts[0]
+        if self._in_step:
+            self._turn[:] = 0
+            rollout.versions[:] = self.version
+        else:
+            unfinished = columns_of(before, self._column)  # a copy: it may be the same rollout
+            for name, array in unfinished._asdict().items():
+                target = getattr(rollout, name)
+                if name in ("versions", "next_obs"):
+                    target[: len(self._column)] = array
+                else:
+                    target[:, : len(self._column)] = array
+            self._column = np.arange(len(self._column))
+            fresh = self._turn == 0
+            rollout.versions[self._column[fresh]] = self.version
+        self._free = len(self._column)
+        return rollout
+
+    def _see(self, obs: Any) -> tuple[Tensor, npt.NDArray[np.float32]]:
+        x = torch.from_numpy(obs).to(self.device)
+        outputs, values = self.module(x, torch.zeros(len(x), 0, device=self.device))
+        return outputs, values.cpu().numpy()
+
+    def _act(self, rollout: Rollout, arrived: Arrived, outputs: Tensor, values: Any) -> None:
+        """Draw actions for these rows, note them, and send them."""
+        ids, rows = arrived.env_ids, len(arrived.env_ids)
+        if arrived.action_masks is None:
+            masks = np.ones((rows, self._num_actions), np.bool_)
+        else:
+            masks = arrived.action_masks
+        noise = torch.from_numpy(self.head.noise(self._random, rows)).to(self.device)
+        drawn, log_probs = self.head.draw(outputs, torch.from_numpy(masks).to(self.device), noise)
+        actions = drawn.cpu().numpy()
+        where = self._turn[ids], self._column[ids]
+        rollout.obs[where], rollout.masks[where] = arrived.obs, masks
+        rollout.actions[where] = actions.reshape(rows, *rollout.actions.shape[2:])
+        rollout.log_probs[where], rollout.values[where] = log_probs.cpu().numpy(), values
+        self.pool.send(self._scale(actions), ids, self.version)
+
+    def _store(self, rollout: Rollout, arrived: Arrived, values: Any) -> list[int]:
+        """Note what the actions led to; returns the columns that are full now."""
+        turn, column = self._turn[arrived.env_ids], self._column[arrived.env_ids]
+        # An environment that failed did not play the action: its episode was cut a turn before.
+        cut = arrived.lost & (turn > 0)
+        rollout.ended[turn[cut] - 1, column[cut]] = True
+        played = ~arrived.lost
+        ids, where = arrived.env_ids[played], (turn[played], column[played])
+        terminated, truncated = arrived.terminated[played], arrived.truncated[played]
+        ended = terminated | truncated
+        following = values[played]
+        if truncated.any():
+            last = arrived.final_obs[played][truncated]
+            following[truncated] = self._see(last)[1]
+        rollout.rewards[where] = arrived.rewards[played] * self.reward_scale
+        rollout.discounts[where] = np.where(terminated, 0, self.gamma)
+        rollout.next_values[where] = following
+        rollout.ended[where] = rollout.counted[where] = ended
+        rollout.returns[where] = arrived.episode_returns[played]
+        rollout.lengths[where] = arrived.episode_lengths[played]
+        self._turn[ids] += 1
+        full = ids[self._turn[ids] == self.turns]
+        done: list[int] = self._column[full].tolist()
+        if not self._in_step:
+            self._column[full] = self._free + np.arange(len(full))
+            self._free += len(full)
+            self._turn[full] = 0
+            rollout.versions[self._column[full]] = self.version
+        return done
+
+    def save(self) -> Arrays:
+        """Nothing: environments cannot be saved in the middle of an episode."""
+        return {}
+
+    def load(self, arrays: Arrays) -> None:
+        """Begin new episodes."""
+
+    def close(self) -> None:
+        self.pool.close()
+
+
+class _Scale:
+    """What networks draw as what the environment takes."""
+
+    def __init__(self, space: Any) -> None:
+        self.space = space
+        self.is_point = not isinstance(space, spaces.Discrete)
+        self.example = np.zeros(int(np.prod(space.shape)), np.float32) if self.is_point else None
+        if not self.is_point and space.n > 256:
+            self.example = np.zeros((), np.int64)
+
+    def __call__(self, actions: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        if not self.is_point:
+            return actions + self.space.start
+        low, high = self.space.low, self.space.high
+        points = actions.reshape(len(actions), *self.space.shape)
+        bounded = np.isfinite(low) & np.isfinite(high)
+        with np.errstate(invalid="ignore"):
+            scaled = np.where(bounded, low + (points + 1) / 2 * (high - low), points)
+        return np.clip(scaled, low, high).astype(self.space.dtype)

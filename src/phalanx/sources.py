@@ -1,0 +1,109 @@
+"""Where a learner's rollouts come from: played in step with it, or ahead of it."""
+
+import time
+from collections import Counter, deque
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from phalanx.learn.rollout import Rollout, columns_of
+from phalanx.learn.sampler import Sampler
+
+Weights = Callable[[], Any]
+
+
+class Delivery(NamedTuple):
+    """A rollout, and how old the oldest weights in it were, in updates."""
+
+    rollout: Rollout
+    lag: int
+    waited_s: float
+
+
+class InStep:
+    """Sample, learn, sample, learn. New weights are taken at every `sync_every`-th rollout."""
+
+    def __init__(self, sampler: Sampler, sync_every: int = 1) -> None:
+        self.samplers, self._sync_every = [sampler], sync_every
+        self._taken = False
+
+    def next(self, weights: Weights, version: int, shaping: Any) -> Delivery:
+        began = time.perf_counter()
+        (sampler,) = self.samplers
+        if not self._taken or version % self._sync_every == 0:
+            sampler.take(weights(), version)
+            self._taken = True
+        rollout = sampler.collect(shaping)
+        lag = version - int(rollout.versions.min())
+        return Delivery(rollout, lag, time.perf_counter() - began)
+
+    def close(self) -> None:
+        for sampler in self.samplers:
+            sampler.close()
+
+
+class Ahead:
+    """Every sampler plays in a thread of its own while the learner learns from what is ready.
+
+    A sampler plays one rollout ahead and then waits to be asked: that bounds both memory and lag.
+    With one sampler its rollouts are one update old; with several, whoever is ready is next.
+    """
+
+    def __init__(self, samplers: list[Sampler], sync_every: int = 1) -> None:
+        self.samplers, self._sync_every = samplers, sync_every
+        self._threads = ThreadPoolExecutor(len(samplers), thread_name_prefix="sampler")
+        self._pending: dict[Future[Rollout], Sampler] = {}
+        self._asked = Counter[int]()
+
+    def next(self, weights: Weights, version: int, shaping: Any) -> Delivery:
+        began = time.perf_counter()
+        if not self._pending:
+            for sampler in self.samplers:
+                self._ask(sampler, weights, version, shaping)
+        done, _ = wait(self._pending, return_when=FIRST_COMPLETED)
+        # Of several that are ready, the one that was heard least.
+        future = min(done, key=lambda one: self._asked[id(self._pending[one])])
+        sampler = self._pending.pop(future)
+        rollout = future.result()
+        self._ask(sampler, weights, version, shaping)
+        lag = version - int(rollout.versions.min())
+        return Delivery(rollout, lag, time.perf_counter() - began)
+
+    def _ask(self, sampler: Sampler, weights: Weights, version: int, shaping: Any) -> None:
+        count = self._asked[id(sampler)]
+        self._asked[id(sampler)] += 1
+        fresh = weights() if count % self._sync_every == 0 else None
+
+        def collect() -> Rollout:
+            if fresh is not None:
+                sampler.take(fresh, version)
+            return sampler.collect(shaping)
+
+        self._pending[self._threads.submit(collect)] = sampler
+
+    def close(self) -> None:
+        wait(self._pending)
+        self._threads.shutdown()
+        for sampler in self.samplers:
+            sampler.close()
+
+
+class Replay:
+    """The last rollouts, to be learnt from again: `--replay K` takes K old ones for each new one"""
+
+    def __init__(self, per_new: int, capacity: int, random: Any) -> None:
+        self._per_new, self._random = per_new, random
+        self._past: deque[Rollout] = deque(maxlen=capacity)
+
+    def add(self, rollout: Rollout) -> list[Rollout]:
+        """Keep a copy of a new rollout; returns old ones to learn from besides."""
+        if not self._per_new:
+            return []
+        old = [
+            self._past[self._random.integers(len(self._past))]
+            for _ in range(self._per_new if self._past else 0)
+        ]
+        self._past.append(columns_of(rollout, np.arange(rollout.rewards.shape[1])))
+        return old
