@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from phalanx.envs.auto import choose_workers, num_cores
 from phalanx.envs.block import Info
-from phalanx.envs.faults import Fault
+from phalanx.envs.faults import Fault, FaultLog
 from phalanx.envs.layout import Rows
 from phalanx.envs.serial import Serial
 from phalanx.envs.shared_memory import (
@@ -42,10 +42,11 @@ from phalanx.envs.trial import EnvSpec, Trial, factory_of, try_out
 from phalanx.envs.waiting import Bell
 from phalanx.envs.worker import Setup
 from phalanx.envs.workers import TICK_S, Workers
-from phalanx.errors import ConfigError, PhalanxError, WorkerError
+from phalanx.errors import ConfigError, PhalanxError
 
 Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
+EnvIds = npt.ArrayLike | Sequence[int]
 
 
 class Arrived(NamedTuple):
@@ -182,8 +183,7 @@ class Pool:
         self.single_observation_space = trial.observations.space
         self.single_action_space = trial.actions.space
         self.metadata = trial.metadata
-        self.faults: list[Fault] = []
-        self.max_restarts, self._on_fault_hook = max_restarts, on_fault
+        self._log = FaultLog(max_restarts, on_fault)
         self._trial = trial
         self._runner: Serial | Workers | None = None
         self._out = np.zeros(n_envs, np.bool_)  # asked for, and not yet received
@@ -198,7 +198,7 @@ class Pool:
     def _use_this_process(self, factory: Callable[[], Any], infos: bool) -> None:
         shape = Shape(self.n_envs, 0, self._trial.num_masked)
         self._board = Board(shape, self._trial.observations, self._trial.actions)
-        self._runner = Serial(factory, self._board, infos=infos, on_fault=self._on_fault)
+        self._runner = Serial(factory, self._board, infos=infos, on_fault=self._log)
 
     def _use_workers(
         self,
@@ -235,7 +235,7 @@ class Pool:
             threads=max(1, num_cores() // num_workers),
             step_timeout_s=step_timeout,
             start_timeout_s=start_timeout,
-            on_fault=self._on_fault,
+            on_fault=self._log,
         )
 
     # --- the calls --------------------------------------------------------------------------------
@@ -243,7 +243,7 @@ class Pool:
     def reset(
         self,
         seed: int | Sequence[int] | None = None,
-        env_ids: npt.ArrayLike | None = None,
+        env_ids: EnvIds | None = None,
     ) -> None:
         """Begin an episode everywhere, or in `env_ids`; its first rows arrive through `recv`.
 
@@ -260,7 +260,7 @@ class Pool:
         self._board.orders[ids] = BEGIN if seed is None else SEED
         self._ask(runner, ~ids, ids)
 
-    def send(self, actions: Any, env_ids: npt.ArrayLike | None = None, version: int = 0) -> None:
+    def send(self, actions: Any, env_ids: EnvIds | None = None, version: int = 0) -> None:
         """Let environments take a step. Nothing is stepped unless all actions are legal.
 
         Without `env_ids`, the actions are for the rows of the last `recv`, in their order.
@@ -327,6 +327,11 @@ class Pool:
         return self._open().num_workers
 
     @property
+    def faults(self) -> list[Fault]:
+        """All failures so far."""
+        return self._log.faults
+
+    @property
     def worker_pids(self) -> list[int]:
         return list(self._open().pids)
 
@@ -335,6 +340,7 @@ class Pool:
         runner, self._runner = self._runner, None
         if runner is not None:
             runner.close()
+            del self._board  # the memory is given back
 
     def __enter__(self) -> Self:
         return self
@@ -363,7 +369,7 @@ class Pool:
             raise PhalanxError("recv: nothing is under way; reset or send first")
         return min(self.wait_for, self._num_out)
 
-    def _checked_ids(self, env_ids: npt.ArrayLike | None, doing: str) -> Ints:
+    def _checked_ids(self, env_ids: EnvIds | None, doing: str) -> Ints:
         """The environments meant, none of which may be under way."""
         everybody = self._open().everybody
         if env_ids is None or env_ids is everybody:
@@ -431,6 +437,8 @@ class Pool:
             terminated, truncated = flags & TERMINATED != 0, flags & TRUNCATED != 0
             lost = flags & LOST != 0
             ended = terminated | truncated
+            if lost.any():
+                runner.hear_of(ids[lost].tolist())
             if ended.any():
                 over = ids[ended]
                 returns[ended] = board.episode_returns[over]
@@ -459,17 +467,6 @@ class Pool:
             masks,
             infos,
         )
-
-    def _on_fault(self, fault: Fault) -> None:
-        self.faults.append(fault)
-        if self._on_fault_hook is not None:
-            self._on_fault_hook(fault)
-        if len(self.faults) > self.max_restarts:
-            raise WorkerError(
-                f"{len(self.faults)} failures, and max_restarts is {self.max_restarts}; the last: "
-                f"{fault}",
-                fault,
-            )
 
 
 def seed_of(seed: int, i: int) -> int:

@@ -61,6 +61,9 @@ class Serial:
     def info(self, i: int) -> Info:
         return self._block.infos.pop(i)
 
+    def hear_of(self, lost: list[int]) -> None:
+        """Faults were told when they happened."""
+
     def call(self, i: int, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return use(self._block.envs[i], name, args, kwargs)
 

@@ -75,6 +75,8 @@ class PoolVectorEnv(VectorEnv[Any, Any, Any]):
                 final_obs[i] = _row(arrived.final_obs, i)
             counted = ended & ~arrived.lost
             infos["final_obs"], infos["_final_obs"] = final_obs, ended
+            infos.setdefault("final_info", {})
+            infos["_final_info"] = ended.copy()
             infos["episode"] = {
                 "r": np.where(counted, arrived.episode_returns, 0.0),
                 "_r": counted,

@@ -66,6 +66,7 @@ class Workers:
         self._since = [time.monotonic()] * self.num_workers  # and since when it is there
         self._verdicts: dict[int, tuple[str, str]] = {}  # why we had to end it, and its stack
         self._failures: dict[int, tuple[int, str, str]] = {}  # why it could not begin
+        self._attended_at = 0.0
         self._starting, self._closed, self._pid = True, False, os.getpid()
         self._epoll = select.epoll()
         self._epoll.register(bells[-1].fd, select.EPOLLIN)
@@ -114,6 +115,8 @@ class Workers:
 
     def collect(self, need: int) -> Ints:
         """Wait for `need` rows, in the order in which they became ready; returns their numbers."""
+        if time.monotonic() - self._attended_at > TICK_S:  # others may have rows ready all the time
+            self.attend()
         while not self.enough(need):
             if self._patience.look(self._there):
                 continue
@@ -155,6 +158,11 @@ class Workers:
             self._read(int(self._owner[i]))
         return self._infos.pop(i)
 
+    def hear_of(self, lost: list[int]) -> None:
+        """Read what was said of environments that failed, before their rows are handed over."""
+        for worker in sorted({int(self._owner[i]) for i in lost}):
+            self._read(worker)
+
     def call(self, i: int, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Use an attribute or a method of environment i, in its worker. Nothing may be pending."""
         owner = int(self._owner[i])
@@ -192,6 +200,7 @@ class Workers:
     def attend(self, timeout_s: float = 0.0) -> None:
         """Deal with all that has happened: bells, messages, deaths, deadlines."""
         events = self._epoll.poll(timeout_s)
+        self._attended_at = time.monotonic()
         self._asleep[self.num_workers] = 0
         channels = {started.channel.fileno(): w for w, started in self._running.items()}
         for fd, _event in events:
