@@ -8,8 +8,8 @@ import numpy as np
 from phalanx.envs.block import Block, Factory, Info
 from phalanx.envs.faults import Fault, peak_memory_mb
 from phalanx.envs.shared_memory import Board, Ints
+from phalanx.envs.staff import OnFault
 from phalanx.envs.worker import use
-from phalanx.envs.workers import OnFault
 
 
 class Serial:

@@ -8,7 +8,8 @@ from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from phalanx.envs.pool import Arrived, Pool
+from phalanx.envs.arrived import Arrived
+from phalanx.envs.pool import Pool
 from phalanx.errors import ConfigError
 
 
