@@ -36,7 +36,10 @@ BENCHMARKS = ("sim", "train", "learner")
 
 
 def by_env(cage2: Any, other: Any, **metadata: Any) -> Any:
-    """A field whose default is one for CAGE-2 and another for all other environments."""
+    """A field whose default is one for CAGE-2 and another for all other environments.
+
+    impala: the one for CAGE-2 with that algorithm, if it is different.
+    """
     return field(default=None, metadata={"cage2": cage2, "other": other, **metadata})
 
 
@@ -103,9 +106,9 @@ class TrainConfig:
     """a torch network of your own, as module:factory; see docs/how-it-works.md"""
     k_epochs: int = by_env(4, 8)
     """passes over each rollout"""
-    minibatch_size: int = by_env(4096, 256)
+    minibatch_size: int = by_env(4096, 256, impala=2048)
     """rows of a gradient step"""
-    learning_rate: float = by_env(1e-3, 1e-3)
+    learning_rate: float = by_env(1e-3, 1e-3, impala=3e-4)
     """at the start"""
     final_learning_rate: float = by_env(1e-5, 0.0)
     """at the end; linear in between"""
@@ -125,7 +128,7 @@ class TrainConfig:
     """bound of the gradient's norm"""
     target_kl: float | None = None
     """end an update's epochs when the policy has moved so far"""
-    reward_scale: float = by_env(0.1, 1.0)
+    reward_scale: float = by_env(0.1, 1.0, impala=0.02)
     """factor of the learner's rewards"""
     critic_truth: bool = True
     """let the critic (never the actor) see the true state while training"""
@@ -157,8 +160,10 @@ class TrainConfig:
     """YAML file of settings; flags go before it"""
 
     def __post_init__(self) -> None:
-        kind = "cage2" if self.env == "cage2" else "other"
         for item in dataclasses.fields(self):
+            kind = "cage2" if self.env == "cage2" else "other"
+            if kind == "cage2" and self.algo == "impala" and "impala" in item.metadata:
+                kind = "impala"
             if item.name == "total_steps" and self.total_episodes is not None:
                 continue  # the budget is given in episodes
             if kind in item.metadata and getattr(self, item.name) is None:
@@ -483,6 +488,8 @@ def _default_text(item: Any) -> str:
     if "cage2" in item.metadata:
         cage2, other = item.metadata["cage2"], item.metadata["other"]
         both = cage2 if cage2 == other else f"{cage2} for cage2, {other} for others"
+        if "impala" in item.metadata:
+            both = f"{both}, {item.metadata['impala']} for impala on cage2"
         return f" (default: {both})"
     if item.default in (dataclasses.MISSING, None, ""):
         return ""

@@ -57,25 +57,37 @@ def open_recipe(config: TrainConfig, network: Network | None = None) -> Recipe:
     """All that a run needs to play and learn."""
     use_one_thread_per_product()
     network = network or find_network(config.network)
-    plain_asked = network or config.compile or config.device == "cuda"
-    if config.learner == "compiled" and (plain_asked or config.env != "cage2"):
+    if config.learner == "compiled" and plain_is_asked(config, network):
         raise ConfigError(
-            "--learner compiled plays the built-in networks of cage2 on the CPU; leave out "
-            "--network, --compile, --env and --device cuda, or give --learner torch"
+            "--learner compiled has the built-in networks on the CPU only; leave out --network, "
+            "--compile and --device cuda, or give --learner torch"
         )
-    if config.env == "cage2" and not plain_asked and config.learner != "torch":
+    if config.env != "cage2":
+        from phalanx.pool_recipe import on_pool
+
+        return on_pool(config, network)
+    if not plain_is_asked(config, network):
         return _compiled(config)
+    import_torch(config)
+    from phalanx.torch_recipe import on_cage2
+
+    return on_cage2(config, network)
+
+
+def plain_is_asked(config: TrainConfig, network: Network | None) -> bool:
+    """Whether something needs plain torch instead of the compiled networks."""
+    asked = config.learner == "torch" or config.compile or config.device == "cuda"
+    return asked or network is not None
+
+
+def import_torch(config: TrainConfig) -> None:
+    """Make torch ready: one thread per operation, since slices go to threads of our own."""
     try:
         import torch
     except ImportError:
         raise MissingError("this needs torch: pip install 'phalanx[torch]'") from None
-    from phalanx import torch_recipe
-
-    torch.set_num_threads(1)  # slices go to threads of our own
+    torch.set_num_threads(1)
     torch.manual_seed(config.seed)
-    if config.env == "cage2":
-        return torch_recipe.on_cage2(config, network)
-    return torch_recipe.on_pool(config, network)
 
 
 def count_threads(config: TrainConfig) -> int:

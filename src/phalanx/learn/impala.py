@@ -48,6 +48,7 @@ class Impala:
             log_probs, values = self.stepper.look(part)
             targets, advantages, log_ratios = self.correct(part, log_probs, values)
             # The ratio of the step's loss is 1: it is the plain policy gradient, times advantages.
+            advantages = (advantages - advantages.mean()) / (advantages.std() + np.float32(1e-8))
             self.stepper.begin(to_rows(part, log_probs, advantages, targets))
             stats, norm = self.stepper.step(np.arange(part.rewards.size), loss)
             sums += stats

@@ -18,6 +18,7 @@ from phalanx.cage2.rule import kernel
 from phalanx.errors import ConfigError
 from phalanx.learn.collect import Shaping, look_around, play_and_store, write_truth
 from phalanx.learn.heads import Categorical, Head
+from phalanx.learn.mlp import Floats
 from phalanx.learn.module import ActorCritic
 from phalanx.learn.rollout import Arrays, Rollout
 from phalanx.learn.sampler import Cage2Sampler
@@ -107,6 +108,35 @@ class PlainSampler(Cage2Sampler):
 
     def _to(self, array: Any) -> Tensor:
         return torch.from_numpy(array).to(self.device)
+
+
+class PlainActor:
+    """Any torch module as an actor in a pool."""
+
+    def __init__(self, module: nn.Module, head: Head) -> None:
+        self.module, self.head = module, head
+        self.device = next(module.parameters()).device
+
+    def take(self, weights: dict[str, Tensor]) -> None:
+        self.module.load_state_dict(weights)
+
+    def prepare(self, obs: Any) -> npt.NDArray[Any]:
+        return obs
+
+    @torch.no_grad()
+    def see(self, obs: npt.NDArray[Any]) -> tuple[Tensor, Floats]:
+        x = torch.from_numpy(obs).to(self.device)
+        outputs, values = self.module(x, torch.zeros(len(x), 0, device=self.device))
+        return outputs, values.cpu().numpy()
+
+    @torch.no_grad()
+    def draw(
+        self, outputs: Tensor, masks: npt.NDArray[np.bool_], random: np.random.Generator
+    ) -> tuple[npt.NDArray[Any], Floats]:
+        noise = torch.from_numpy(self.head.noise(random, len(outputs))).to(self.device)
+        allowed = torch.from_numpy(masks).to(self.device)
+        actions, log_probs = self.head.draw(outputs, allowed, noise)
+        return actions.cpu().numpy(), log_probs.cpu().numpy()
 
 
 # --- learning -------------------------------------------------------------------------------------

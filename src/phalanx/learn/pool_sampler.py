@@ -9,25 +9,23 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from gymnasium import spaces
-from torch import Tensor, nn
 
-from phalanx.envs.pool import Arrived, Pool
-from phalanx.learn.heads import Head
+from phalanx.envs.arrived import Arrived
+from phalanx.envs.pool import Pool
+from phalanx.learn.actor import Actor
 from phalanx.learn.rollout import Arrays, Rollout, columns_of, empty_rollout
 
 Ints = npt.NDArray[np.int64]
 
 
 class PoolSampler:
-    """A pool, and a network that acts in it."""
+    """A pool, and who acts in it."""
 
     def __init__(
         self,
         pool: Pool,
-        module: nn.Module,
-        head: Head,
+        actor: Actor,
         turns: int,
         *,
         gamma: float,
@@ -35,9 +33,8 @@ class PoolSampler:
         seed: int,
         num_rollouts: int = 1,
     ) -> None:
-        self.pool, self.module, self.head, self.turns = pool, module, head, turns
+        self.pool, self.actor, self.turns = pool, actor, turns
         self.gamma, self.reward_scale, self.seed = gamma, reward_scale, seed
-        self.device = next(module.parameters()).device
         self.version = self.collected = 0
         n, space = pool.n_envs, pool.single_action_space
         self._in_step = pool.wait_for == n
@@ -46,7 +43,7 @@ class PoolSampler:
         self._num_actions = int(space.n) if isinstance(space, spaces.Discrete) else 0
         shape, dtype = pool.single_observation_space.shape, pool.single_observation_space.dtype
         assert shape is not None
-        obs = np.zeros((self._width, *shape), dtype)
+        obs = actor.prepare(np.zeros((self._width, *shape), dtype))
         self._rollouts = [
             empty_rollout(turns, obs, 0, self._num_actions, self._scale.example)
             for _ in range(num_rollouts)
@@ -56,11 +53,10 @@ class PoolSampler:
         self._waiting: Arrived | None = None  # rows that no action was sent for
         self._random = np.random.default_rng(0)
 
-    def take(self, weights: dict[str, Tensor], version: int) -> None:
-        self.module.load_state_dict(weights)
+    def take(self, weights: Any, version: int) -> None:
+        self.actor.take(weights)
         self.version = version
 
-    @torch.no_grad()
     def collect(self, _shaping: Any = None) -> Rollout:
         """As many full columns as there are environments."""
         self._random = np.random.default_rng([self.seed, 2, self.collected])
@@ -70,11 +66,11 @@ class PoolSampler:
             self.pool.reset()
             self._waiting = self.pool.recv()
         arrived, done = self._waiting, []
-        outputs, values = self._see(arrived.obs)
+        seen, values = self.actor.see(self.actor.prepare(arrived.obs))
         while True:
-            self._act(rollout, arrived, outputs, values)
+            self._act(rollout, arrived, seen, values)
             arrived = self.pool.recv()
-            outputs, values = self._see(arrived.obs)
+            seen, values = self.actor.see(self.actor.prepare(arrived.obs))
             done += self._store(rollout, arrived, values)
             if len(done) >= self.pool.n_envs:
                 break
@@ -103,25 +99,18 @@ class PoolSampler:
         self._free = len(self._column)
         return rollout
 
-    def _see(self, obs: Any) -> tuple[Tensor, npt.NDArray[np.float32]]:
-        x = torch.from_numpy(obs).to(self.device)
-        outputs, values = self.module(x, torch.zeros(len(x), 0, device=self.device))
-        return outputs, values.cpu().numpy()
-
-    def _act(self, rollout: Rollout, arrived: Arrived, outputs: Tensor, values: Any) -> None:
+    def _act(self, rollout: Rollout, arrived: Arrived, seen: Any, values: Any) -> None:
         """Draw actions for these rows, note them, and send them."""
         ids, rows = arrived.env_ids, len(arrived.env_ids)
         if arrived.action_masks is None:
             masks = np.ones((rows, self._num_actions), np.bool_)
         else:
             masks = arrived.action_masks
-        noise = torch.from_numpy(self.head.noise(self._random, rows)).to(self.device)
-        drawn, log_probs = self.head.draw(outputs, torch.from_numpy(masks).to(self.device), noise)
-        actions = drawn.cpu().numpy()
+        actions, log_probs = self.actor.draw(seen, masks, self._random)
         where = self._turn[ids], self._column[ids]
-        rollout.obs[where], rollout.masks[where] = arrived.obs, masks
+        rollout.obs[where], rollout.masks[where] = self.actor.prepare(arrived.obs), masks
         rollout.actions[where] = actions.reshape(rows, *rollout.actions.shape[2:])
-        rollout.log_probs[where], rollout.values[where] = log_probs.cpu().numpy(), values
+        rollout.log_probs[where], rollout.values[where] = log_probs, values
         self.pool.send(self._scale(actions), ids, self.version)
 
     def _store(self, rollout: Rollout, arrived: Arrived, values: Any) -> list[int]:
@@ -137,7 +126,7 @@ class PoolSampler:
         following = values[played]
         if truncated.any():
             last = arrived.final_obs[played][truncated]
-            following[truncated] = self._see(last)[1]
+            following[truncated] = self.actor.see(self.actor.prepare(last))[1]
         rollout.rewards[where] = arrived.rewards[played] * self.reward_scale
         rollout.discounts[where] = np.where(terminated, 0, self.gamma)
         rollout.next_values[where] = following

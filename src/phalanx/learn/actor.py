@@ -1,0 +1,85 @@
+"""The compiled networks as an actor in a pool; that of torch modules is in `plain.py`."""
+
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from phalanx.cage2.rule import kernel
+from phalanx.learn.collect import sample
+from phalanx.learn.mlp import Floats, forward, work_size
+from phalanx.learn.policy import Policy
+
+
+class Actor(Protocol):
+    """Looks at observations and draws actions."""
+
+    def take(self, weights: Any) -> None:
+        """Act by these weights from now on."""
+
+    def prepare(self, obs: Any) -> npt.NDArray[Any]:
+        """Observations as they are to be stored and looked at."""
+        ...
+
+    def see(self, obs: npt.NDArray[Any]) -> tuple[Any, Floats]:
+        """The network's outputs for prepared observations, and values [rows]."""
+        ...
+
+    def draw(
+        self, outputs: Any, masks: npt.NDArray[np.bool_], random: np.random.Generator
+    ) -> tuple[npt.NDArray[Any], Floats]:
+        """Actions and their log-probabilities."""
+        ...
+
+
+@kernel
+def draw_rows(logits: Any, masks: Any, dice: Any, actions: Any, log_probs: Any) -> None:
+    """An action for each row; the logits are used up."""
+    shares = np.empty(logits.shape[1], np.float32)
+    for r in range(len(logits)):
+        action, log_prob = sample(logits[r], masks[r], dice[r], shares)
+        actions[r] = action
+        log_probs[r] = log_prob
+
+
+@kernel
+def see_rows(
+    actor: Any, actor_sizes: Any, critic: Any, critic_sizes: Any, x: Any, work: Any
+) -> Any:
+    """Logits and values of rows."""
+    values = forward(critic, critic_sizes, x, work)[:, 0].copy()
+    return forward(actor, actor_sizes, x, work).copy(), values
+
+
+class CompiledActor:
+    """A policy for vectors and discrete actions."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+        self._work = np.empty(0, np.float32)
+
+    def take(self, weights: Floats) -> None:
+        self.policy.theta[:] = weights
+
+    def prepare(self, obs: Any) -> npt.NDArray[np.float32]:
+        return np.ascontiguousarray(obs.reshape(len(obs), -1), np.float32)
+
+    def see(self, obs: npt.NDArray[Any]) -> tuple[Any, Floats]:
+        policy = self.policy
+        room = max(
+            work_size(sizes, len(obs)) for sizes in (policy.actor_sizes, policy.critic_sizes)
+        )
+        if len(self._work) < room:
+            self._work = np.empty(room, np.float32)
+        return see_rows(
+            policy.actor, policy.actor_sizes, policy.critic, policy.critic_sizes, obs, self._work
+        )
+
+    def draw(
+        self, outputs: Any, masks: npt.NDArray[np.bool_], random: np.random.Generator
+    ) -> tuple[npt.NDArray[Any], Floats]:
+        rows = len(outputs)
+        actions, log_probs = np.empty(rows, np.int64), np.empty(rows, np.float32)
+        dice = random.integers(2**32, size=rows)
+        draw_rows(outputs, masks, dice, actions, log_probs)
+        return actions, log_probs

@@ -1,0 +1,105 @@
+"""Any Gymnasium environment: worker processes, and networks for its spaces."""
+
+import copy
+from functools import partial
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+
+from phalanx.cage2.crew import Crew
+from phalanx.cage2.cyborg import CyborgEnv
+from phalanx.config import TrainConfig
+from phalanx.envs.pool import Pool, make_pool
+from phalanx.learn.actor import CompiledActor
+from phalanx.learn.compiled import CompiledStepper
+from phalanx.learn.policy import Policy
+from phalanx.learn.pool_sampler import PoolSampler
+from phalanx.recipe import (
+    Network,
+    Recipe,
+    count_threads,
+    import_torch,
+    is_ahead,
+    open_learner,
+    open_source,
+    plain_is_asked,
+)
+
+DEFAULT_NUM_ENVS = 16
+LARGEST_COMPILED = 256  # actions
+
+
+def on_pool(config: TrainConfig, network: Network | None) -> Recipe:
+    """Compiled networks for vectors and discrete actions; torch for all else."""
+    pool = open_pool(config)
+    try:
+        actor, stepper, device = open_networks(config, pool, network)
+        sampler = PoolSampler(
+            pool, actor, config.update_steps, gamma=config.gamma,
+            reward_scale=config.reward_scale, seed=config.seed,
+            num_rollouts=2 if is_ahead(config) else 1,
+        )  # fmt: skip
+    except BaseException:
+        pool.close()
+        raise
+    source, learner = open_source(config, [sampler]), open_learner(config, stepper)
+    note = f"{pool.n_envs} environments; {pool.reason}"
+    return Recipe(source, learner, device, count_threads(config), (config.env,), note)
+
+
+def open_networks(config: TrainConfig, pool: Pool, network: Network | None) -> tuple[Any, Any, str]:
+    """An actor, a stepper, and the device of both."""
+    obs_space, action_space = pool.single_observation_space, pool.single_action_space
+    threads = count_threads(config)
+    if can_be_compiled(obs_space, action_space) and not plain_is_asked(config, network):
+        policy = Policy(
+            int(np.prod(obs_space.shape or ())), int(action_space.n),  # type: ignore[attr-defined]
+            hidden=config.hidden, truth_size=0, seed=config.seed,
+        )  # fmt: skip
+        stepper = CompiledStepper(policy, Crew(threads), config.minibatch_size)
+        return CompiledActor(policy.copy()), stepper, "cpu"
+    import_torch(config)
+    from phalanx.learn.networks import EnvNetwork, count_outputs, head_for
+    from phalanx.learn.plain import PlainActor, PlainStepper, find_device
+
+    head, device = head_for(action_space), find_device(config.device)
+    module: Any
+    if network is None:
+        module = EnvNetwork(obs_space, action_space, config.hidden)
+    else:
+        size = int(np.prod(obs_space.shape or ()))
+        module = network(size, 0, count_outputs(action_space))
+    module.to(device)
+    actor = PlainActor(copy.deepcopy(module), head)
+    return actor, PlainStepper(module, head, threads, config.compile), device.type
+
+
+def can_be_compiled(obs_space: spaces.Space[Any], action_space: spaces.Space[Any]) -> bool:
+    is_vector = isinstance(obs_space, spaces.Box) and len(obs_space.shape) < 3
+    few = isinstance(action_space, spaces.Discrete) and action_space.n <= LARGEST_COMPILED
+    return is_vector and few
+
+
+def open_pool(config: TrainConfig) -> Pool:
+    n_envs = DEFAULT_NUM_ENVS if config.num_envs == "auto" else int(config.num_envs)
+    return make_pool(
+        env_of(config),
+        n_envs=n_envs,
+        num_workers=config.num_workers,  # type: ignore[arg-type]
+        wait_for="all" if config.wait_for == "all" else min(int(config.wait_for), n_envs),
+        seed=config.seed,
+        infos=False,
+        step_timeout=config.step_timeout,
+        max_restarts=config.max_restarts,
+    )
+
+
+def env_of(config: TrainConfig) -> Any:
+    """What the pool is to build."""
+    if config.env != "cyborg":
+        return config.env
+    return partial(
+        CyborgEnv, red_agent=config.red_agent, horizon=config.horizon, rules=config.rules,
+        observation=config.observation,
+    )  # fmt: skip
