@@ -9,6 +9,7 @@ import inspect
 import textwrap
 import typing
 from argparse import ArgumentParser
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -38,7 +39,7 @@ BENCHMARKS = ("sim", "train", "learner")
 def by_env(cage2: Any, other: Any, **metadata: Any) -> Any:
     """A field whose default is one for CAGE-2 and another for all other environments.
 
-    impala: the one for CAGE-2 with that algorithm, if it is different.
+    impala: both for that algorithm, if they are different.
     """
     return field(default=None, metadata={"cage2": cage2, "other": other, **metadata})
 
@@ -88,7 +89,7 @@ class TrainConfig:
     """when to stop, in steps of all environments; goes before --total-episodes"""
     duration: float | None = None
     """stop after so many hours at the latest"""
-    update_steps: int = by_env(100, 128)
+    update_steps: int = by_env(100, 128, impala=(100, 32))
     """steps of each environment between updates"""
     red_agent: str = "b_line=0.5,meander=0.5"
     """attacker: b_line, meander, sleep, or a mixture"""
@@ -106,9 +107,9 @@ class TrainConfig:
     """a torch network of your own, as module:factory; see docs/how-it-works.md"""
     k_epochs: int = by_env(4, 8)
     """passes over each rollout"""
-    minibatch_size: int = by_env(4096, 256, impala=2048)
+    minibatch_size: int = by_env(4096, 256, impala=(2048, 512))
     """rows of a gradient step"""
-    learning_rate: float = by_env(1e-3, 1e-3, impala=3e-4)
+    learning_rate: float = by_env(1e-3, 1e-3, impala=(3e-4, 2e-3))
     """at the start"""
     final_learning_rate: float = by_env(1e-5, 0.0)
     """at the end; linear in between"""
@@ -128,7 +129,7 @@ class TrainConfig:
     """bound of the gradient's norm"""
     target_kl: float | None = None
     """end an update's epochs when the policy has moved so far"""
-    reward_scale: float = by_env(0.1, 1.0, impala=0.02)
+    reward_scale: float = by_env(0.1, 1.0, impala=(0.02, 0.1))
     """factor of the learner's rewards"""
     critic_truth: bool = True
     """let the critic (never the actor) see the true state while training"""
@@ -161,13 +162,10 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         for item in dataclasses.fields(self):
-            kind = "cage2" if self.env == "cage2" else "other"
-            if kind == "cage2" and self.algo == "impala" and "impala" in item.metadata:
-                kind = "impala"
             if item.name == "total_steps" and self.total_episodes is not None:
                 continue  # the budget is given in episodes
-            if kind in item.metadata and getattr(self, item.name) is None:
-                object.__setattr__(self, item.name, item.metadata[kind])
+            if "cage2" in item.metadata and getattr(self, item.name) is None:
+                object.__setattr__(self, item.name, self._default(item.metadata))
         if self.num_envs_per_worker is not None:
             if not isinstance(self.num_workers, int) or self.num_workers < 1:
                 raise ConfigError("num_envs_per_worker needs --num-workers as a number, 1 or more")
@@ -215,6 +213,12 @@ class TrainConfig:
             value = getattr(self, name)
             if value is not None and not 0 < value < float("inf"):
                 raise ConfigError(f"{name} must be more than 0, got {value}")
+
+    def _default(self, choices: Mapping[str, Any]) -> Any:
+        pair = choices["cage2"], choices["other"]
+        if self.algo == "impala":
+            pair = choices.get("impala", pair)
+        return pair[0] if self.env == "cage2" else pair[1]
 
     def _check_runner(self) -> None:
         workers = self.num_workers
@@ -489,7 +493,8 @@ def _default_text(item: Any) -> str:
         cage2, other = item.metadata["cage2"], item.metadata["other"]
         both = cage2 if cage2 == other else f"{cage2} for cage2, {other} for others"
         if "impala" in item.metadata:
-            both = f"{both}, {item.metadata['impala']} for impala on cage2"
+            first, second = item.metadata["impala"]
+            both = f"{both}; with impala {first}, {second}"
         return f" (default: {both})"
     if item.default in (dataclasses.MISSING, None, ""):
         return ""

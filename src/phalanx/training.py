@@ -20,6 +20,7 @@ from phalanx.display import progress_display
 from phalanx.errors import CheckpointError, RunError
 from phalanx.evaluate import evaluate, interval, show_beside_winner
 from phalanx.learn.rollout import Rollout, columns_of
+from phalanx.learn.sampler import Stopped
 from phalanx.machine import describe_versions, peak_memory_mb
 from phalanx.recipe import (
     Network,
@@ -43,6 +44,7 @@ MAY_CHANGE = (
     "total_episodes", "total_steps", "duration", "num_threads", "checkpoint_every", "num_workers",
     "step_timeout", "max_restarts",
 )  # fmt: skip
+FAULT_COLUMNS = ("update", "env", "worker", "exit_code", "signal", "lost", "what")
 EPISODE_COLUMNS = ("update", "env", "kind", "length", "return")
 REPLAYED = 16  # past rollouts that --replay chooses from
 RECENT = 2000  # episodes that the summary's returns are taken from
@@ -65,6 +67,7 @@ class Run:
         self.seconds = {"collect": 0.0, "learn": 0.0, "other": 0.0}
         self.recent: deque[tuple[str, float]] = deque(maxlen=RECENT)  # kind, return
         self.stopped = False
+        self.faults_recorded = 0
 
     @property
     def sampler(self) -> Any:
@@ -113,6 +116,7 @@ class Run:
             **metrics, **times,
         }  # fmt: skip
         self.folder.table("updates").add(self.columns, [[_short(row[n]) for n in self.columns]])
+        self.record_faults()
         self.folder.events.add(self.steps, row)
         self.seconds["collect"] += times["collect_s"]
         self.seconds["learn"] += times["learn_s"]
@@ -163,6 +167,19 @@ class Run:
             own = returns[kinds == number]
             means[f"return_{name}"] = float(own.mean()) if len(own) else math.nan
         return means
+
+    def record_faults(self) -> None:
+        """Log what failed in the environments since the last update."""
+        new = self.sampler.faults[self.faults_recorded :]
+        if new:
+            rows = [
+                (self.updates, f.env_id, f.worker, f.exit_code, f.signal, len(f.lost), f.what)
+                for f in new
+            ]
+            self.folder.table("faults").add(FAULT_COLUMNS, rows)
+            self.faults_recorded += len(new)
+            for fault in new:
+                print(f"phalanx: {fault.what}; training goes on", file=sys.stderr)
 
     # --- continuing -------------------------------------------------------------------------------
 
@@ -251,6 +268,8 @@ def train(
             measured = ", ".join(f"{n}: {speed / 1000:,.0f}" for n, speed in speeds.items())
             print(f"--n-envs {size}, by thousand turns/s measured here ({measured})")
         run = Run(config, folder, network)
+        if run.recipe.note:
+            print(run.recipe.note)
         if config.resume is None:
             folder.write_config(config.as_dict())
         else:
@@ -268,15 +287,23 @@ def train(
 def _loop(run: Run, on_update: Callable[[Run], None]) -> None:
     """Sample, learn, sample, learn."""
     began, stopped = time.monotonic(), _Stop()
+    seconds = math.inf if run.config.duration is None else run.config.duration * 3600
+
+    def over() -> bool:
+        return stopped.asked or time.monotonic() - began >= seconds
+
+    for sampler in run.source.samplers:
+        sampler.stop = over
     with stopped:
-        while run.progress < 1 and not stopped.asked:
-            run.step()
+        while run.progress < 1 and not over():
+            try:
+                run.step()
+            except Stopped:
+                break
             on_update(run)
             if run.updates % run.config.checkpoint_every == 0:
                 run.save()
-            hours = run.config.duration
-            if hours is not None and time.monotonic() - began >= hours * 3600:
-                break
+        run.record_faults()
         run.save()
     run.stopped = stopped.asked and run.progress < 1
     run.folder.write_summary(summary(run, "stopped" if run.stopped else "finished"))
@@ -322,7 +349,9 @@ def summary(run: Run, state: str) -> dict[str, Any]:
         "episodes_per_s": run.episodes / seconds,
         "time_split": {name: spent / seconds for name, spent in run.seconds.items()},
         "peak_memory_mb": peak_memory_mb(),
-        "returns": {name: interval(values) for name, values in returns.items() if values},
+        "returns": {name: interval(values) for name, values in returns.items() if values}
+        or {"all": interval(run.sampler.running) | {"episodes": 0}},  # none has ended yet
+        "faults": run.faults_recorded,
         "seed": run.config.seed,
         "device": run.recipe.device,
         "threads": run.recipe.threads,
