@@ -17,7 +17,7 @@ FINE, ACT_UP = 0, 1
 
 
 class Counting(gymnasium.Env[Any, Any]):
-    """Counts its steps; an episode ends after `length` of them. The first number is its own dice."""
+    """Counts its steps; an episode ends after `length` of them. It shows a throw of its dice."""
 
     observation_space: spaces.Space[Any] = OBS
     action_space: spaces.Space[Any] = spaces.Discrete(4)
@@ -75,15 +75,11 @@ class HangsInCompiledCode(Counting):
     """Holds the interpreter's lock, so that no thread of its process can do anything."""
 
     def act_up(self) -> None:
-        import ctypes
-
-        ctypes.PyDLL(None).sleep(1000)
+        sum(range(10**15))
 
 
 class DiesInReset(Counting):
     """The second episode cannot begin."""
-
-    episodes = 0
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -100,28 +96,26 @@ class RaisesInReset(Counting):
         raise KeyError("no such scenario")
 
 
-class RaisesInSecondReset(Counting):
+class CannotBeginAgain(Raises):
+    """Fails when it is told to; another one that is built in the same process cannot begin."""
+
+    failed_in = 0
+
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        if seed is None:
-            raise KeyError("no second scenario")
+        if CannotBeginAgain.failed_in == os.getpid():
+            raise KeyError("no second life")
         return super().reset(seed=seed)
+
+    def act_up(self) -> None:
+        CannotBeginAgain.failed_in = os.getpid()
+        super().act_up()
 
 
 class CannotBeBuilt(Counting):
     def __init__(self) -> None:
         raise FileNotFoundError("no map")
-
-
-class CannotBeBuiltInAWorker(Counting):
-    """Works where it was made, as many programs do."""
-
-    home = os.getpid()
-
-    def __init__(self) -> None:
-        if os.environ.get("OMP_NUM_THREADS_OF_TEST") != "set":
-            raise PermissionError("no display")
 
 
 class WrongShape(Counting):

@@ -32,6 +32,15 @@ def test_the_game_knows_nothing_of_the_rest(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_running_environments_knows_nothing_of_learning(path: Path) -> None:
+    if path.parent.name == "envs":
+        ours = {name for name in imported(path) if name.startswith("phalanx")}
+        assert all(name.startswith(("phalanx.envs", "phalanx.errors")) for name in ours)
+        foreign = {"torch", "ray", "rich", "numba", "multiprocessing"}
+        assert not {name for name in imported(path) if name.split(".")[0] in foreign}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_learning_knows_nothing_of_the_commands(path: Path) -> None:
     if path.parent.name == "learn":
         ours = {name for name in imported(path) if name.startswith("phalanx")}

@@ -221,7 +221,7 @@ def test_some_may_be_stepped_and_others_not(num_workers: int) -> None:
         pool.send([0, 0], [4, 1])
         arrived = pool.recv()
         assert arrived.env_ids.tolist() == [1, 4]
-        pool.send(np.zeros(5, int), range(5))  # type: ignore[arg-type]
+        pool.send(np.zeros(5, int), range(5))
         assert pool.recv().rewards.tolist() == [1, 2, 1, 1, 2]
         pool.reset(env_ids=[2])
         assert pool.recv().obs[0, 1] == 0
@@ -260,7 +260,9 @@ leaves: st.SearchStrategy[spaces.Space[Any]] = st.one_of(
         shapes,
         st.sampled_from([np.float32, np.float64, np.uint8, np.int64, np.int16]),
     ),
-    st.builds(lambda n, start: spaces.Discrete(n, start=start), st.integers(1, 9), st.integers(-5, 5)),
+    st.builds(
+        lambda n, start: spaces.Discrete(n, start=start), st.integers(1, 9), st.integers(-5, 5)
+    ),
     st.builds(spaces.MultiDiscrete, st.lists(st.integers(1, 9), min_size=1, max_size=4)),
     st.builds(spaces.MultiBinary, st.integers(1, 9)),
 )
@@ -277,7 +279,8 @@ any_space: st.SearchStrategy[spaces.Space[Any]] = st.recursive(
 def stacked(space: spaces.Space[Any], samples: list[Any]) -> Any:
     from gymnasium.vector.utils import concatenate, create_empty_array
 
-    return concatenate(space, samples, create_empty_array(space, len(samples)))
+    empty: Any = create_empty_array(space, len(samples))
+    return concatenate(space, samples, empty)
 
 
 @settings(max_examples=40, deadline=None)

@@ -1,6 +1,7 @@
 """Any Gymnasium environment, many at once, without waiting for the slowest."""
 
+from phalanx.envs.arrived import Arrived
 from phalanx.envs.faults import Fault
-from phalanx.envs.pool import Arrived, Pool, make_pool
+from phalanx.envs.pool import Pool, make_pool
 
 __all__ = ["Arrived", "Fault", "Pool", "make_pool"]

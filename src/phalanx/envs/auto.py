@@ -19,7 +19,8 @@ def choose_workers(n_envs: int, step_s: float, cpu_share: float) -> tuple[int, s
     if n_envs == 1:
         return 0, f"serial: one environment; {took}"
     if cpu_share < 0.5 and step_s > 100e-6:
-        wanted = math.ceil(cores / max(cpu_share, 0.01))
+        # Twice what keeps the cores busy on average: they do not all wait at the same time.
+        wanted = math.ceil(2 * cores / max(cpu_share, 0.01))
         most = min(n_envs, MOST_WORKERS, max(cores, int(_free_mb() / 2 / WORKER_MB)))
         count = max(min(wanted, most), min(cores, n_envs))
         return count, f"{count} workers for {n_envs} environments that wait: {took}"

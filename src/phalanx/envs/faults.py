@@ -2,8 +2,11 @@
 
 import resource
 import signal
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+
+from phalanx.errors import WorkerError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +37,25 @@ class Fault:
         if self.traceback:
             lines.append(self.traceback.rstrip())
         return "\n".join(lines)
+
+
+class FaultLog:
+    """Keeps the faults of a pool, tells of each, and raises when there have been too many."""
+
+    def __init__(self, max_restarts: int, hook: Callable[[Fault], None] | None) -> None:
+        self.faults: list[Fault] = []
+        self._max_restarts, self._hook = max_restarts, hook
+
+    def __call__(self, fault: Fault) -> None:
+        self.faults.append(fault)
+        if self._hook is not None:
+            self._hook(fault)
+        if len(self.faults) > self._max_restarts:
+            raise WorkerError(
+                f"{len(self.faults)} failures, and max_restarts is {self._max_restarts}; the last: "
+                f"{fault}",
+                fault,
+            )
 
 
 def how_it_ended(status: int) -> tuple[str, int | None, str | None]:

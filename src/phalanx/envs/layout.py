@@ -15,6 +15,8 @@ from gymnasium import spaces
 
 from phalanx.errors import ActionError, ConfigError
 
+INT64, UINT64 = np.dtype(np.int64), np.dtype(np.uint64)
+
 Array = npt.NDArray[Any]
 Rows = Any  # the arrays of a space, in its structure: an array, or dicts and tuples of such
 Write = Callable[[int, Any], None]
@@ -38,6 +40,8 @@ class Leaf:
     high: Array | None
     scalar: bool
     """a Discrete: a number rather than an array"""
+    quick: bool = False
+    """a Discrete from 0: the usual case"""
 
     def checked(self, value: Any) -> Array:
         """What an environment gave, as this leaf stores it; WrongValue if that would change it."""
@@ -59,6 +63,11 @@ class Leaf:
 
     def checked_actions(self, values: Any, ids: Sequence[int] | Array) -> Array:
         """One action for each of `ids`, as this leaf stores them; ActionError if one is illegal."""
+        if self.quick and type(values) is np.ndarray and values.dtype is INT64:
+            # One pass: as unsigned numbers, negative ones are very large.
+            fits = values.ndim == 1 and 0 < len(values) == len(ids)
+            if fits and np.maximum.reduce(values.view(UINT64)) <= self.high:
+                return values
         what = f"actions{self.place}"
         try:
             given = np.asarray(values)
@@ -73,12 +82,6 @@ class Leaf:
             given = given.astype(self.dtype) if self.dtype.kind == "f" else given
         if self.low is None:
             wrong = np.isnan(given) if self.dtype.kind == "f" else None
-        elif self.scalar:  # the usual case, and the quick one
-            # Quickly, in one pass: as unsigned numbers, negative ones are very large.
-            quick = self.low == 0 and given.dtype == np.int64
-            if quick and given.view(np.uint64).max(initial=0) <= self.high:
-                return given
-            wrong = (given < self.low) | (given > self.high)
         else:
             wrong = ~((given >= self.low) & (given <= self.high))
         if wrong is not None and wrong.any():
@@ -175,7 +178,8 @@ class Layout:
 def _leaf(space: spaces.Space[Any], place: str) -> Leaf | None:
     if isinstance(space, spaces.Discrete):
         low, high = np.asarray(space.start), np.asarray(space.start + space.n - 1)
-        return Leaf(place, (), np.dtype(space.dtype), low, high, True)
+        dtype = np.dtype(space.dtype)
+        return Leaf(place, (), dtype, low, high, True, dtype is INT64 and space.start == 0)
     if isinstance(space, spaces.MultiDiscrete):
         low, high = np.asarray(space.start), np.asarray(space.start + space.nvec - 1)
         return Leaf(place, space.nvec.shape, np.dtype(space.dtype), low, high, False)

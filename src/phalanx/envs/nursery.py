@@ -44,7 +44,8 @@ def main(control_fd: int, setup_fd: int, life_fd: int) -> None:
     gc.collect()
     gc.freeze()  # what is here already stays shared with the workers
     _say(control, {"ready": os.getpid()})
-    _serve(control, life_fd, setup, factory)
+    with contextlib.suppress(ConnectionError):  # the caller has left, and so shall we
+        _serve(control, life_fd, setup, factory)
 
 
 def _serve(control: socket.socket, life_fd: int, setup: Setup, factory: Any) -> None:
@@ -92,6 +93,8 @@ def _fork(control: socket.socket, life_fd: int, setup: Setup, factory: Any, work
             code = work(setup, factory, worker, Channel(workers_end))
         except SystemExit as leaving:
             code = leaving.code if isinstance(leaving.code, int) else 1
+        except ConnectionError:
+            code = 1  # the caller has left
         except BaseException:
             sys.excepthook(*sys.exc_info())
         finally:
@@ -135,5 +138,5 @@ def _wake_on_time() -> None:
 
 
 def _say(control: socket.socket, message: dict[str, Any]) -> None:
-    with contextlib.suppress(ConnectionError):  # the caller has left, and so shall we
+    with contextlib.suppress(ConnectionError):
         control.sendall(json.dumps(message).encode())

@@ -16,66 +16,31 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self
 
 import cloudpickle
 import numpy as np
 import numpy.typing as npt
 
+from phalanx.envs.arrived import Arrived, gather
 from phalanx.envs.auto import choose_workers, num_cores
-from phalanx.envs.block import Info
-from phalanx.envs.faults import Fault
-from phalanx.envs.layout import Rows
+from phalanx.envs.faults import Fault, FaultLog
 from phalanx.envs.serial import Serial
 from phalanx.envs.shared_memory import (
     BEGIN,
-    INFO,
-    LOST,
     SEED,
-    TERMINATED,
-    TRUNCATED,
     Board,
     Ints,
     Shape,
 )
+from phalanx.envs.staff import TICK_S
 from phalanx.envs.trial import EnvSpec, Trial, factory_of, try_out
 from phalanx.envs.waiting import Bell
 from phalanx.envs.worker import Setup
-from phalanx.envs.workers import TICK_S, Workers
-from phalanx.errors import ConfigError, PhalanxError, WorkerError
+from phalanx.envs.workers import Workers
+from phalanx.errors import ConfigError, PhalanxError
 
-Bools = npt.NDArray[np.bool_]
-Floats = npt.NDArray[np.float64]
-
-
-class Arrived(NamedTuple):
-    """Some rows, one for each environment that is ready: copies, for the caller to keep."""
-
-    env_ids: Ints
-    """int64 [k]; 0, 1, ... when all are waited for"""
-    obs: Rows
-    """what to act on next, in the structure of the space; k rows. At the end of an episode this is
-    already the first observation of the next one"""
-    rewards: Floats
-    """float64 [k]; 0 after a reset"""
-    terminated: Bools
-    truncated: Bools
-    final_obs: Rows
-    """what the action led to: `obs`, but for rows whose episode ended their last observation"""
-    episode_returns: Floats
-    """float64 [k]; of the episode that ended here, NaN in other rows"""
-    episode_lengths: Ints
-    """int64 [k]; of the episode that ended here, -1 in other rows"""
-    lost: Bools
-    """bool [k]; the environment failed and begins anew: its episode is truncated and not to be
-    counted; the action was not played, and `final_obs` is no successor of anything"""
-    versions: Ints
-    """int64 [k]; the version that was sent with the action"""
-    action_masks: Bools | None
-    """bool [k, actions], if the environment gives info["action_mask"]: what may be done next"""
-    infos: list[Info] | None
-    """one dict for each row, without the mask; None if there is nothing in any. At the end of an
-    episode it is the info of the reset, with that of the last step under "final_info" """
+EnvIds = npt.ArrayLike | Sequence[int]
 
 
 def make_pool(
@@ -182,15 +147,12 @@ class Pool:
         self.single_observation_space = trial.observations.space
         self.single_action_space = trial.actions.space
         self.metadata = trial.metadata
-        self.faults: list[Fault] = []
-        self.max_restarts, self._on_fault_hook = max_restarts, on_fault
+        self._log = FaultLog(max_restarts, on_fault)
         self._trial = trial
         self._runner: Serial | Workers | None = None
         self._out = np.zeros(n_envs, np.bool_)  # asked for, and not yet received
         self._num_out = 0
         self._versions: Ints = np.zeros(n_envs, np.int64)
-        self._no_returns: Floats = np.full(n_envs, np.nan)
-        self._no_lengths: Ints = np.full(n_envs, -1)
         self._last_ids: Ints | None = None  # as received, while nothing was sent for them
         self._seeded = False
         self._board: Board
@@ -198,7 +160,7 @@ class Pool:
     def _use_this_process(self, factory: Callable[[], Any], infos: bool) -> None:
         shape = Shape(self.n_envs, 0, self._trial.num_masked)
         self._board = Board(shape, self._trial.observations, self._trial.actions)
-        self._runner = Serial(factory, self._board, infos=infos, on_fault=self._on_fault)
+        self._runner = Serial(factory, self._board, infos=infos, on_fault=self._log)
 
     def _use_workers(
         self,
@@ -235,7 +197,7 @@ class Pool:
             threads=max(1, num_cores() // num_workers),
             step_timeout_s=step_timeout,
             start_timeout_s=start_timeout,
-            on_fault=self._on_fault,
+            on_fault=self._log,
         )
 
     # --- the calls --------------------------------------------------------------------------------
@@ -243,7 +205,7 @@ class Pool:
     def reset(
         self,
         seed: int | Sequence[int] | None = None,
-        env_ids: npt.ArrayLike | None = None,
+        env_ids: EnvIds | None = None,
     ) -> None:
         """Begin an episode everywhere, or in `env_ids`; its first rows arrive through `recv`.
 
@@ -260,7 +222,7 @@ class Pool:
         self._board.orders[ids] = BEGIN if seed is None else SEED
         self._ask(runner, ~ids, ids)
 
-    def send(self, actions: Any, env_ids: npt.ArrayLike | None = None, version: int = 0) -> None:
+    def send(self, actions: Any, env_ids: EnvIds | None = None, version: int = 0) -> None:
         """Let environments take a step. Nothing is stepped unless all actions are legal.
 
         Without `env_ids`, the actions are for the rows of the last `recv`, in their order.
@@ -327,6 +289,11 @@ class Pool:
         return self._open().num_workers
 
     @property
+    def faults(self) -> list[Fault]:
+        """All failures so far."""
+        return self._log.faults
+
+    @property
     def worker_pids(self) -> list[int]:
         return list(self._open().pids)
 
@@ -335,6 +302,7 @@ class Pool:
         runner, self._runner = self._runner, None
         if runner is not None:
             runner.close()
+            del self._board  # the memory is given back
 
     def __enter__(self) -> Self:
         return self
@@ -363,7 +331,7 @@ class Pool:
             raise PhalanxError("recv: nothing is under way; reset or send first")
         return min(self.wait_for, self._num_out)
 
-    def _checked_ids(self, env_ids: npt.ArrayLike | None, doing: str) -> Ints:
+    def _checked_ids(self, env_ids: EnvIds | None, doing: str) -> Ints:
         """The environments meant, none of which may be under way."""
         everybody = self._open().everybody
         if env_ids is None or env_ids is everybody:
@@ -404,7 +372,6 @@ class Pool:
         return [int(one) for one in seed]
 
     def _arrived(self, runner: Serial | Workers, ids: Ints) -> Arrived:
-        board, layout = self._board, self._trial.observations
         everybody = ids is runner.everybody
         which: slice | Ints
         if everybody:
@@ -419,57 +386,8 @@ class Pool:
             self._out[ids] = False
             self._num_out -= len(ids)
         self._last_ids = ids
-        obs = final_obs = layout.take(board.obs, which)
-        rewards = board.rewards[which]
-        flags = board.flags[which]
-        versions = self._versions[which]
-        if everybody:
-            rewards, versions = rewards.copy(), versions.copy()
-        returns, lengths = self._no_returns[: len(ids)].copy(), self._no_lengths[: len(ids)].copy()
-        infos: list[Info] | None = None
-        if np.count_nonzero(flags):
-            terminated, truncated = flags & TERMINATED != 0, flags & TRUNCATED != 0
-            lost = flags & LOST != 0
-            ended = terminated | truncated
-            if ended.any():
-                over = ids[ended]
-                returns[ended] = board.episode_returns[over]
-                lengths[ended] = board.episode_lengths[over]
-                whole = ended & ~lost
-                final_obs = layout.replace(obs, whole, board.final_obs, ids[whole])
-            if (flags & INFO).any():
-                told = (flags & INFO != 0).tolist()
-                infos = [
-                    runner.info(i) if has else {} for i, has in zip(ids.tolist(), told, strict=True)
-                ]
-        else:
-            terminated, truncated, lost = np.zeros((3, len(ids)), np.bool_)
-        masks = board.masks[ids] if board.shape.num_masked else None
-        return Arrived(
-            ids,
-            obs,
-            rewards,
-            terminated,
-            truncated,
-            final_obs,
-            returns,
-            lengths,
-            lost,
-            versions,
-            masks,
-            infos,
-        )
-
-    def _on_fault(self, fault: Fault) -> None:
-        self.faults.append(fault)
-        if self._on_fault_hook is not None:
-            self._on_fault_hook(fault)
-        if len(self.faults) > self.max_restarts:
-            raise WorkerError(
-                f"{len(self.faults)} failures, and max_restarts is {self.max_restarts}; the last: "
-                f"{fault}",
-                fault,
-            )
+        versions = self._versions[which].copy()
+        return gather(self._board, runner, ids, which, versions)
 
 
 def seed_of(seed: int, i: int) -> int:

@@ -8,8 +8,8 @@ import numpy as np
 from phalanx.envs.block import Block, Factory, Info
 from phalanx.envs.faults import Fault, peak_memory_mb
 from phalanx.envs.shared_memory import Board, Ints
+from phalanx.envs.staff import OnFault
 from phalanx.envs.worker import use
-from phalanx.envs.workers import OnFault
 
 
 class Serial:
@@ -60,6 +60,9 @@ class Serial:
 
     def info(self, i: int) -> Info:
         return self._block.infos.pop(i)
+
+    def hear_of(self, lost: list[int]) -> None:
+        """Faults were told when they happened."""
 
     def call(self, i: int, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return use(self._block.envs[i], name, args, kwargs)

@@ -81,6 +81,9 @@ class Board:
             self.asleep: Ints = self._array(np.int64, w + 1)  # the last one is the caller
             self.goal: Ints = self._array(np.int64, 1)  # finished rows that the caller waits for
 
+        self.no_returns = np.full(n, np.nan)  # for rows that end no episode
+        self.no_lengths: Ints = np.full(n, -1)
+
     def _rows(self, leaf: Leaf) -> Array:
         return self._array(leaf.dtype, self.shape.n_envs, *leaf.shape)
 

@@ -8,7 +8,8 @@ from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from phalanx.envs.pool import Arrived, Pool
+from phalanx.envs.arrived import Arrived
+from phalanx.envs.pool import Pool
 from phalanx.errors import ConfigError
 
 
@@ -75,6 +76,8 @@ class PoolVectorEnv(VectorEnv[Any, Any, Any]):
                 final_obs[i] = _row(arrived.final_obs, i)
             counted = ended & ~arrived.lost
             infos["final_obs"], infos["_final_obs"] = final_obs, ended
+            infos.setdefault("final_info", {})
+            infos["_final_info"] = ended.copy()
             infos["episode"] = {
                 "r": np.where(counted, arrived.episode_returns, 0.0),
                 "_r": counted,

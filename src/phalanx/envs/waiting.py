@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 LOOKS = 120  # some 80 µs, if nobody else wants the core
 FEW_LOOKS = 3
-SHORT_S = 300e-6  # a sleep so short that looking would have been better
+SHORT_S = 120e-6  # a sleep so short that looking would have been better
 
 _lock = threading.Lock()
 _lock.acquire()

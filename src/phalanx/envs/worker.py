@@ -175,8 +175,10 @@ def between(ring: Any, start: int, stop: int) -> list[int]:
     """Entries number `start` to `stop` of a ring, which holds as many as it is long."""
     size = len(ring)
     first, last = start % size, stop % size
-    if stop - start == size and first == 0:
-        entries: list[int] = ring.tolist()
+    if start == stop:
+        entries: list[int] = []
+    elif stop - start == size and first == 0:
+        entries = ring.tolist()
     elif first < last:
         entries = ring[first:last].tolist()
     else:

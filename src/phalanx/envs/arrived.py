@@ -1,0 +1,93 @@
+"""What `recv` gives: the rows of the environments that are ready."""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from phalanx.envs.block import Info
+from phalanx.envs.layout import Rows
+from phalanx.envs.serial import Serial
+from phalanx.envs.shared_memory import INFO, LOST, TERMINATED, TRUNCATED, Board, Ints
+from phalanx.envs.workers import Workers
+
+Bools = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
+
+
+class Arrived(NamedTuple):
+    """Some rows, one for each environment that is ready: copies, for the caller to keep."""
+
+    env_ids: Ints
+    """int64 [k]; 0, 1, ... when all are waited for"""
+    obs: Rows
+    """what to act on next, in the structure of the space; k rows. At the end of an episode this is
+    already the first observation of the next one"""
+    rewards: Floats
+    """float64 [k]; 0 after a reset"""
+    terminated: Bools
+    truncated: Bools
+    final_obs: Rows
+    """what the action led to: `obs`, but for rows whose episode ended their last observation"""
+    episode_returns: Floats
+    """float64 [k]; of the episode that ended here, NaN in other rows"""
+    episode_lengths: Ints
+    """int64 [k]; of the episode that ended here, -1 in other rows"""
+    lost: Bools
+    """bool [k]; the environment failed and begins anew: its episode is truncated and not to be
+    counted; the action was not played, and `final_obs` is no successor of anything"""
+    versions: Ints
+    """int64 [k]; the version that was sent with the action"""
+    action_masks: Bools | None
+    """bool [k, actions], if the environment gives info["action_mask"]: what may be done next"""
+    infos: list[Info] | None
+    """one dict for each row, without the mask; None if there is nothing in any. At the end of an
+    episode it is the info of the reset, with that of the last step under "final_info" """
+
+
+def gather(
+    board: Board, runner: Serial | Workers, ids: Ints, which: slice | Ints, versions: Ints
+) -> Arrived:
+    """Copies of the rows `ids`; `which` is a slice if they are all."""
+    layout = board.observations
+    obs = final_obs = layout.take(board.obs, which)
+    rewards = board.rewards[which]
+    flags = board.flags[which]
+    if isinstance(which, slice):
+        rewards = rewards.copy()  # else it is a copy already
+    returns, lengths = board.no_returns[: len(ids)].copy(), board.no_lengths[: len(ids)].copy()
+    infos: list[Info] | None = None
+    if np.count_nonzero(flags):
+        terminated, truncated = flags & TERMINATED != 0, flags & TRUNCATED != 0
+        lost = flags & LOST != 0
+        ended = terminated | truncated
+        if lost.any():
+            runner.hear_of(ids[lost].tolist())
+        if ended.any():
+            over = ids[ended]
+            returns[ended] = board.episode_returns[over]
+            lengths[ended] = board.episode_lengths[over]
+            whole = ended & ~lost
+            final_obs = layout.replace(obs, whole, board.final_obs, ids[whole])
+        if (flags & INFO).any():
+            told = (flags & INFO != 0).tolist()
+            infos = [
+                runner.info(i) if has else {} for i, has in zip(ids.tolist(), told, strict=True)
+            ]
+    else:
+        terminated, truncated, lost = np.zeros((3, len(ids)), np.bool_)
+    masks = board.masks[ids] if board.shape.num_masked else None
+    return Arrived(
+        ids,
+        obs,
+        rewards,
+        terminated,
+        truncated,
+        final_obs,
+        returns,
+        lengths,
+        lost,
+        versions,
+        masks,
+        infos,
+    )

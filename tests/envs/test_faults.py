@@ -1,0 +1,337 @@
+"""A fault costs one slot, or one worker's block: never the run, and nothing is left behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from phalanx.envs import Fault, Pool, make_pool
+from phalanx.errors import ConfigError, WorkerError
+from tests import odd_envs as odd
+
+N = 4
+FINE = [odd.FINE] * N
+
+
+def begun(env: Any, num_workers: int = 2, **settings: Any) -> Pool:
+    pool = make_pool(env, n_envs=N, num_workers=num_workers, **settings)
+    pool.reset()
+    pool.recv()
+    return pool
+
+
+def act_up_in(which: int) -> list[int]:
+    return [odd.ACT_UP if i == which else odd.FINE for i in range(N)]
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+@pytest.mark.parametrize(
+    ("env", "message"),
+    [
+        (odd.Raises, "ZeroDivisionError: the reactor is on fire"),
+        (odd.WrongShape, r"observation has shape \(1,\); its space says \(3,\)"),
+        (odd.WrongType, "observation has dtype float64; its space says uint8"),
+        (odd.NotANumber, "reward is nan"),
+    ],
+)
+def test_an_environment_that_fails_costs_its_own_slot(
+    env: Any, message: str, num_workers: int
+) -> None:
+    told: list[Fault] = []
+    with begun(env, num_workers, on_fault=told.append) as pool:
+        pool.send(FINE)
+        pool.recv()
+        pool.send(act_up_in(1))
+        arrived = pool.recv()
+        assert arrived.lost.tolist() == [False, True, False, False]
+        assert arrived.truncated.tolist() == [False, True, False, False]
+        assert arrived.rewards.tolist() == [2, 0, 2, 2]
+        assert np.isnan(arrived.episode_returns[1])
+        pool.send(FINE)
+        arrived = pool.recv()
+        assert not arrived.lost.any()
+        assert arrived.rewards.tolist() == [3, 1, 3, 3]
+        assert told == pool.faults
+    (fault,) = told
+    assert fault.env_id == 1
+    assert fault.lost == (1,)
+    assert fault.worker == (0 if num_workers else None)
+    assert fault.last_action == odd.ACT_UP
+    assert "odd_envs.py" in fault.traceback or "reward" in message or "observation" in message
+    assert fault.memory_mb is not None
+    with pytest.raises(AssertionError, match=message):
+        raise AssertionError(str(fault))
+
+
+@pytest.mark.parametrize(
+    ("env", "message"),
+    [
+        (odd.Dies, "worker 0 was killed by SIGKILL"),
+        (odd.Segfaults, "worker 0 was killed by SIGSEGV"),
+        (odd.Exits, "worker 0 exited with code 7"),
+        (odd.Hangs, "worker 0 hung for longer than the step_timeout of 0.3 s"),
+        (odd.HangsInCompiledCode, "worker 0 hung for longer"),
+    ],
+)
+def test_a_worker_that_dies_or_hangs_costs_its_block(env: Any, message: str) -> None:
+    with begun(env, step_timeout=0.3) as pool:
+        pool.send(act_up_in(1))
+        began = time.perf_counter()
+        arrived = pool.recv()
+        assert time.perf_counter() - began < 0.3 + 1.0
+        assert arrived.lost.tolist() == [True, True, False, False]
+        assert arrived.truncated.tolist() == [True, True, False, False]
+        assert arrived.rewards.tolist() == [0, 0, 1, 1]
+        assert arrived.obs[:, 1].tolist() == [0, 0, 1, 1]
+        (fault,) = pool.faults
+        pool.send(FINE)
+        arrived = pool.recv()
+        assert not arrived.lost.any()
+        assert arrived.rewards.tolist() == [1, 1, 2, 2]
+    assert fault.what.startswith(message)
+    assert "in environment 1" in fault.what
+    assert fault.lost == (0, 1)
+    assert fault.last_action == odd.ACT_UP
+    assert fault.memory_mb is not None
+    assert fault.memory_mb > 1
+    if env not in (odd.Dies, odd.Exits):  # these leave no time to say anything
+        assert "act_up" in fault.traceback
+
+
+def test_each_loss_is_told_once_also_when_nothing_was_under_way() -> None:
+    with begun(odd.Counting) as pool:
+        os.kill(pool.worker_pids[1], signal.SIGKILL)
+        while not pool.faults:
+            pool.send(FINE[:2], [0, 1])
+            pool.recv()
+        pool.send(FINE, range(N))
+        arrived = pool.recv()
+        assert arrived.lost.tolist() == [False, False, True, True]
+        pool.send(FINE)
+        assert not pool.recv().lost.any()
+        assert "when idle" in pool.faults[0].what
+
+
+def test_fresh_dice_after_a_loss() -> None:
+    with begun(odd.Dies) as pool:
+        pool.reset()
+        first = pool.recv().obs[0, 0]
+        for _ in range(2):
+            pool.send(act_up_in(0))
+            again = pool.recv().obs[0, 0]
+            assert again != first
+            first = again
+
+
+def test_rows_that_were_finished_before_a_death_are_kept() -> None:
+    with make_pool(odd.Dies, n_envs=4, num_workers=1, wait_for=1) as pool:
+        pool.reset()
+        for _ in range(4):
+            pool.recv()
+        pool.send([odd.FINE, odd.FINE, odd.ACT_UP, odd.FINE], [0, 1, 2, 3])
+        rows = [pool.recv() for _ in range(4)]
+        lost = {int(row.env_ids[0]): bool(row.lost[0]) for row in rows}
+        assert lost == {0: False, 1: False, 2: True, 3: True}
+        pool.send([odd.FINE] * 4, [0, 1, 2, 3])
+        rows = [pool.recv() for _ in range(4)]
+        lost = {int(row.env_ids[0]): bool(row.lost[0]) for row in rows}
+        assert lost == {0: True, 1: True, 2: False, 3: False}
+
+
+def test_a_slow_environment_is_not_taken_to_hang() -> None:
+    """The block takes longer than the deadline of a step, and the caller is away even longer."""
+    with begun(odd.Sleeps, 1, step_timeout=0.45) as pool:
+        pool.send([odd.ACT_UP] * N)
+        assert pool.recv().rewards.tolist() == [1] * N
+        pool.send([odd.ACT_UP] * N)
+        time.sleep(1.0)
+        assert not pool.recv().lost.any()
+        assert not pool.faults
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_too_many_faults_are_an_error_with_the_last_report(num_workers: int) -> None:
+    with begun(odd.Raises, num_workers, max_restarts=2) as pool:
+        for _ in range(2):
+            pool.send(act_up_in(3))
+            pool.recv()
+        pool.send(act_up_in(3))
+        with pytest.raises(WorkerError, match="on fire") as failed:
+            pool.recv()
+        assert isinstance(failed.value.fault, Fault)
+        assert "act_up" in str(failed.value)
+
+
+@pytest.mark.parametrize("num_workers", [2, 0])  # in this order: it remembers, where it failed
+def test_an_environment_that_can_never_begin_again_is_an_error(num_workers: int) -> None:
+    with begun(odd.CannotBeginAgain, num_workers, max_restarts=3) as pool:
+        pool.send(act_up_in(0))
+        with pytest.raises(WorkerError, match="no second life"):
+            pool.recv()
+
+
+def test_a_death_in_reset_is_noticed() -> None:
+    with begun(odd.DiesInReset, 4, max_restarts=4) as pool:
+        for _ in range(4):
+            pool.send(FINE)
+            pool.recv()
+        pool.send(FINE)
+        arrived = pool.recv()
+        assert arrived.lost.all()
+        assert len(pool.faults) == 4
+        assert "SIGTERM" in pool.faults[0].what
+
+
+def test_what_cannot_be_built_in_a_worker_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    home = os.getpid()
+
+    def only_here() -> odd.Counting:
+        if os.getpid() != home:
+            raise PermissionError("no display")
+        return odd.Counting()
+
+    with pytest.raises(ConfigError, match="PermissionError: no display"):
+        make_pool(only_here, n_envs=4, num_workers=2)
+
+
+def test_the_pool_survives_the_death_of_all_its_processes() -> None:
+    with begun(odd.Counting) as pool:
+        for pid in descendants(os.getpid()):
+            os.kill(pid, signal.SIGKILL)
+        pool.send(FINE)
+        assert pool.recv().lost.all()
+        pool.send(FINE)
+        assert pool.recv().rewards.tolist() == [1] * N
+        assert len(pool.faults) >= 1
+
+
+def test_workers_killed_again_and_again_lose_nothing_else() -> None:
+    with begun(odd.NeverEnds, max_restarts=100, wait_for=2) as pool:
+        pool.recv()
+        steps = dict.fromkeys(range(N), 0.0)
+        kills = 0
+        pool.send([odd.FINE] * N, range(N))
+        ended_at = time.monotonic() + 2.0
+        while time.monotonic() < ended_at:
+            arrived = pool.recv()
+            for i, reward, lost in zip(
+                arrived.env_ids.tolist(), arrived.rewards.tolist(), arrived.lost, strict=True
+            ):
+                steps[i] = 0.0 if lost else steps[i] + 1
+                assert reward == steps[i]  # none was counted twice, and none is missing
+            pool.send([odd.FINE] * len(arrived.env_ids))
+            if len(pool.faults) == kills and len(pool.worker_pids) == 2:
+                os.kill(pool.worker_pids[kills % 2], signal.SIGKILL)
+                kills += 1
+        assert kills >= 3
+        assert len(pool.faults) >= kills - 1
+
+
+# --- nothing is left behind -----------------------------------------------------------------------
+
+
+def descendants(pid: int) -> list[int]:
+    """All processes that a process has started, and those that they have."""
+    found = []
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        for child in (thread / "children").read_text().split():
+            found += [int(child), *descendants(int(child))]
+    return found
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def all_gone(pids: list[int], within_s: float = 3.0) -> bool:
+    deadline = time.monotonic() + within_s
+    while any(alive(pid) for pid in pids):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def test_closing_leaves_no_process_no_file_and_no_block() -> None:
+    blocks = set(os.listdir("/dev/shm"))
+    files = len(os.listdir("/proc/self/fd"))
+    pool = begun(odd.Counting)
+    started = descendants(os.getpid())
+    assert len(started) >= 3
+    assert set(os.listdir("/dev/shm")) <= blocks
+    pool.close()
+    pool.close()
+    assert all_gone(started, 0.0)
+    assert len(os.listdir("/proc/self/fd")) == files
+
+
+def test_a_forgotten_pool_closes_itself() -> None:
+    pool = begun(odd.Counting)
+    started = pool.worker_pids
+    del pool
+    assert all_gone(started)
+
+
+def test_closing_does_not_wait_for_an_environment_that_hangs() -> None:
+    pool = begun(odd.Hangs)
+    pool.send(act_up_in(0))
+    time.sleep(0.05)
+    started = descendants(os.getpid())
+    began = time.perf_counter()
+    pool.close()
+    assert time.perf_counter() - began < 3.5
+    assert all_gone(started)
+
+
+SCRIPT = """
+import os, signal, sys, time
+from phalanx.envs import make_pool
+from tests import odd_envs as odd
+pool = make_pool(odd.HangsInCompiledCode, n_envs=2, num_workers=2)
+pool.reset(); pool.recv()
+pool.send([odd.ACT_UP, odd.FINE])
+print(*pool.worker_pids, flush=True)
+{then}
+"""
+
+
+@pytest.mark.parametrize(
+    ("then", "kill"),
+    [
+        ("pass", None),
+        ("raise ValueError", None),
+        ("os._exit(3)", None),
+        ("pool.recv()", signal.SIGINT),
+        ("pool.recv()", signal.SIGTERM),
+        ("pool.recv()", signal.SIGKILL),
+    ],
+)
+def test_however_the_caller_ends_its_workers_end_too(
+    then: str, kill: signal.Signals | None
+) -> None:
+    root = Path(__file__).parent.parent.parent
+    process = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT.format(then=then)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        cwd=root,
+        text=True,
+    )
+    assert process.stdout is not None
+    with process.stdout:
+        pids = [int(pid) for pid in process.stdout.readline().split()]
+    assert len(pids) == 2
+    if kill is not None:
+        time.sleep(0.1)
+        process.send_signal(kill)
+    process.wait(10)
+    assert all_gone(pids, 1.0)
