@@ -20,7 +20,7 @@ from phalanx.envs.worker import STOP, Setup
 from phalanx.errors import ConfigError, WorkerError
 
 TICK_S = 0.1  # how often deadlines are looked at while waiting
-CLOSE_S = 2.0  # how long environments may take to close
+CLOSE_S = 1.0  # how long environments may take to close
 
 OnFault = Callable[[Fault], None]
 
@@ -274,7 +274,7 @@ class Staff:
         return [self._running[worker].pid for worker in sorted(self._running)]
 
     def close(self) -> None:
-        """Stop all workers; those that do not within two seconds are killed."""
+        """Stop all workers; those that do not within a second are killed."""
         if self._closed or os.getpid() != self._pid:  # a forked copy of us owns nothing
             return
         self._closed = True
