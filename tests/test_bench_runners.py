@@ -87,8 +87,13 @@ def test_cpu_time_counts_the_processes_below() -> None:
         file_actions=[(os.POSIX_SPAWN_DUP2, write, 1)],
     )  # fmt: skip
     os.read(read, 1)
+
+    def rest() -> int:
+        time.sleep(0.01)
+        return 1
+
     try:
-        spent = spend(0.3, lambda: int(time.sleep(0.01) is None))
+        spent = spend(0.3, rest)
     finally:
         os.kill(child, 9)
         os.waitpid(child, 0)

@@ -13,7 +13,7 @@ import torch
 from gymnasium import spaces
 from torch import Tensor, nn
 
-from phalanx.envs.pool import Arrived, Pool
+from phalanx.envs import Arrived, Pool
 from phalanx.learn.heads import Head
 from phalanx.learn.rollout import Arrays, Rollout, columns_of, empty_rollout
 
