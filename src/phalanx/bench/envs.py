@@ -7,7 +7,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-LOOPS_PER_MS = 48_000  # rounds of an empty Python loop in about a millisecond
+LOOPS_PER_MS = 54_000  # rounds of an empty Python loop in about a millisecond
 TAIL_S, USUAL_S, TAIL_SHARE = 0.020, 0.001, 0.05
 MEAN_WAIT_S = TAIL_SHARE * TAIL_S + (1 - TAIL_SHARE) * USUAL_S
 
@@ -63,12 +63,12 @@ class Paced(Nothing):
 class Signals(Nothing):
     """A light is on; the button under it gives 1, the others nothing. Episodes of 20 steps.
 
-    A step takes a millisecond of Python.
+    A step takes two milliseconds of Python.
     """
 
     observation_space: Any = spaces.Box(0, 1, (4,), np.float32)
     action_space = spaces.Discrete(4)
-    length, work_ms = 20, 1.0
+    length, work_ms = 20, 2.0
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -94,10 +94,10 @@ class Signals(Nothing):
 
 
 class Pictures(Signals):
-    """The same with a picture of 64 x 64 pixels, a quarter of which is lit; 8 ms of Python."""
+    """The same with a picture of 64 x 64 pixels, a quarter of which is lit; 5 ms of Python."""
 
     observation_space = spaces.Box(0, 255, (64, 64, 3), np.uint8)
-    work_ms = 8.0
+    work_ms = 5.0
 
     def show(self) -> Any:
         self.obs[:] = 0

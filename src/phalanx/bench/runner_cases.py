@@ -30,7 +30,8 @@ PEERS = {  # runner: its name in benchmarks/peers.py
 NO_SLOW, ONE_SLOW = "none slow", "one slow"
 SLOWED = 10  # times
 SEQUENTIAL, PARALLEL = "sequential", "parallel"
-UPDATE_STEPS, EPOCHS = 16, 4
+UPDATE_STEPS, EPOCHS, MINIBATCH, LEARNING_RATE = 16, 4, 128, 0.01
+LEARN_STEPS = 8_000  # after which returns are compared
 
 NumWorkers = int | Literal["auto"]
 WORKERS: tuple[NumWorkers, ...] = (0, 1, 2, 4, "auto")
@@ -140,28 +141,29 @@ def original(n: int) -> list[Case]:
 
 def images(n: int) -> list[Case]:
     """PPO on pictures of 64 x 64 pixels."""
-    return [learns("images", "ppo", "Pictures", n, layout) for layout in (SEQUENTIAL, PARALLEL)]
+    return [learns("images", "ppo", "Pictures", n, layout, 0) for layout in (SEQUENTIAL, PARALLEL)]
 
 
 def signals(n: int) -> list[Case]:
-    """IMPALA and PPO on an environment of 1 ms a step, in which something can be learnt."""
+    """IMPALA and PPO on an environment of 2 ms a step, in which something can be learnt."""
     return [
-        learns("signals", algo, "Signals", n, layout)
+        learns("signals", algo, "Signals", n, layout, LEARN_STEPS if layout == PARALLEL else 0)
         for algo in ("ppo", "impala")
         for layout in (SEQUENTIAL, PARALLEL)
     ]
 
 
-def learns(work: str, algo: str, env: str, n: int, layout: str) -> Case:
+def learns(work: str, algo: str, env: str, n: int, layout: str, learn_steps: int) -> Case:
     """Training in this process alone, or with two workers and collecting while learning."""
     if find_spec("torch") is None:
         raise MissingError("training needs torch: pip install 'phalanx[torch]'")
     parallel = layout == PARALLEL
     config = TrainConfig(
         env=f"{envs.__name__}:{env}", algo=algo, num_envs=n, num_workers=2 if parallel else 0,
-        overlap=parallel, update_steps=UPDATE_STEPS, k_epochs=EPOCHS, total_steps=1_000_000_000,
+        overlap=parallel, update_steps=UPDATE_STEPS, k_epochs=EPOCHS, minibatch_size=MINIBATCH,
+        learning_rate=LEARNING_RATE, total_steps=1_000_000_000,
     )  # fmt: skip
-    return Case(work, f"{algo}, {layout}", n, partial(training, config))
+    return Case(work, f"{algo}, {layout}", n, partial(training, config, learn_steps))
 
 
 class Group(NamedTuple):

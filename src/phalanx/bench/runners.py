@@ -15,7 +15,7 @@ from phalanx.bench.runner_cases import GROUPS, Case
 from phalanx.bench.runner_ratios import side_by_side
 from phalanx.config import BenchConfig
 from phalanx.display import progress_display
-from phalanx.errors import MissingError
+from phalanx.errors import MissingError, PhalanxError
 from phalanx.machine import describe_machine
 from phalanx.results import write_json
 
@@ -58,7 +58,7 @@ def measure(
         for case in cases:
             try:
                 ready.append((case, stack.enter_context(case.open())))
-            except MissingError as error:
+            except PhalanxError as error:
                 skipped.append(f"{case.runner}: {error}")
         for _ in range(rounds):
             for case, way in ready:

@@ -113,8 +113,11 @@ def end(child: "subprocess.Popen[str]") -> None:
 
 
 @contextmanager
-def training(config: TrainConfig) -> Iterator[Opened]:
-    """A run as users start it, with its folder and all its logs."""
+def training(config: TrainConfig, learn_steps: int) -> Iterator[Opened]:
+    """A run as users start it, with its folder and all its logs.
+
+    Its return, if `learn_steps` are given, is that of the last episodes after so many at least.
+    """
     from phalanx.training import Run
 
     with tempfile.TemporaryDirectory() as place:
@@ -133,12 +136,16 @@ def training(config: TrainConfig) -> Iterator[Opened]:
             return spent
 
         def recent_return() -> float:
+            while run.steps < learn_steps:
+                update()
             recent = [value for _kind, value in run.recent]
             return float(np.mean(recent[-RECENT:])) if recent else np.nan
 
         try:
             measure(0.0)
-            yield Opened(measure, run.sampler.pool.num_workers, recent_return)
+            yield Opened(
+                measure, run.sampler.pool.num_workers, recent_return if learn_steps else None
+            )
         finally:
             run.recipe.close()
             folder.close()
