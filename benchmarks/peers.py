@@ -12,6 +12,7 @@ are waited for in each step.
 
 import importlib
 import json
+import multiprocessing
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -103,7 +104,35 @@ def tianshou_subproc(factory: Any, n: int, workers: int, wait_for: int) -> Itera
     envs.close()
 
 
+@contextmanager
+def bare(factory: Any, n: int, workers: int, wait_for: int) -> Iterator[Turn]:
+    """No runner: each process steps an environment of its own; what the cores can do."""
+    context = multiprocessing.get_context("fork")
+    pipes = [context.Pipe() for _ in range(workers)]
+    for _, far in pipes:
+        context.Process(target=step_alone, args=(factory, far), daemon=True).start()
+
+    def turn() -> int:
+        for near, _ in pipes:
+            near.send(STEPS_ALONE)
+        return sum(near.recv() for near, _ in pipes)
+
+    yield turn
+
+
+def step_alone(factory: Any, pipe: Any) -> None:
+    env = factory()
+    env.reset(seed=0)
+    while True:
+        steps = pipe.recv()
+        for _ in range(steps):
+            env.step(0)
+        pipe.send(steps)
+
+
+STEPS_ALONE = 16  # between two words with the parent
 PEERS = {
+    "bare": bare,
     "gymnasium": gymnasium_async,
     "sb3": sb3_subproc,
     "pufferlib": pufferlib_workers,

@@ -20,12 +20,15 @@ OURS, FIRST = "phalanx", "phalanx, first n/4"
 GYMNASIUM, SB3 = "Gymnasium AsyncVectorEnv", "SB3 SubprocVecEnv"
 PUFFERLIB, TIANSHOU = "PufferLib", "tianshou SubprocVectorEnv"
 TIANSHOU_FIRST = f"{TIANSHOU}, first n/4"
+BARE = "no runner, processes alone"
+FIXED, BY_CLOCK = "computes, fixed work", "computes, by clock"
 PEERS = {  # runner: its name in benchmarks/peers.py
     GYMNASIUM: "gymnasium",
     SB3: "sb3",
     PUFFERLIB: "pufferlib",
     TIANSHOU: "tianshou",
     TIANSHOU_FIRST: "tianshou",
+    BARE: "bare",
 }
 NO_SLOW, ONE_SLOW = "none slow", "one slow"
 SLOWED = 10  # times
@@ -95,12 +98,13 @@ def nothing(n: int) -> list[Case]:
 
 
 def computes(n: int) -> list[Case]:
-    """3 ms of Python in each step: as much as the cores can do."""
-    work, env = "computes", envs.Computes
-    return [
-        *(ours(work, env, n, workers) for workers in WORKERS),
-        *(theirs(runner, work, env, n) for runner in (GYMNASIUM, SB3)),
-    ]
+    """3 ms of Python in each step: fixed work, beside processes alone; and by the clock."""
+    cases = []
+    for work, env in ((FIXED, envs.Works), (BY_CLOCK, envs.Computes)):
+        cases += [ours(work, env, n, workers) for workers in WORKERS]
+        cases += [theirs(runner, work, env, n) for runner in (GYMNASIUM, SB3)]
+        cases += [theirs(BARE, work, env, n, workers) for workers in (1, 2)]
+    return cases
 
 
 def waits(n: int) -> list[Case]:

@@ -4,7 +4,10 @@ from typing import Any
 
 from phalanx.bench.envs import MEAN_WAIT_S
 from phalanx.bench.runner_cases import (
+    BARE,
+    BY_CLOCK,
     FIRST,
+    FIXED,
     GYMNASIUM,
     NO_SLOW,
     ONE_SLOW,
@@ -69,19 +72,21 @@ def _nothing(rows: Rows) -> dict[str, float]:
 
 
 def _computes(rows: Rows) -> dict[str, float]:
-    found, work = {}, "computes"
-    own = _speeds(rows, work, OURS)
-    for n in _sizes(rows, work):
-        serial = own.get((n, 0))
-        if not serial:
-            continue
-        for workers in (1, 2, 4):
-            if (n, workers) in own:
-                found[f"{work}: {workers} workers / serial"] = own[n, workers] / serial
-        for runner in (OURS + AUTO, GYMNASIUM, SB3):
-            best = _best(rows, work, runner, n)
-            if best:
-                found[f"{work}: {runner} / serial"] = best / serial
+    found = {}
+    for work in (FIXED, BY_CLOCK):
+        own, bare = _speeds(rows, work, OURS), _speeds(rows, work, BARE)
+        for n in _sizes(rows, work):
+            for workers in (1, 2, 4):
+                if (n, 0) in own and (n, workers) in own:
+                    found[f"{work}: {workers} workers / serial"] = own[n, workers] / own[n, 0]
+            for runner in (OURS + AUTO, GYMNASIUM, SB3):
+                best = _best(rows, work, runner, n)
+                if best and (n, 0) in own:
+                    found[f"{work}: {runner} / serial"] = best / own[n, 0]
+            if (n, 1) in bare and (n, 2) in bare:
+                found[f"{work}: processes alone, 2 / 1"] = bare[n, 2] / bare[n, 1]
+            if (n, 2) in bare and (n, 2) in own:
+                found[f"{work}: 2 workers / 2 processes alone"] = own[n, 2] / bare[n, 2]
     return found
 
 
