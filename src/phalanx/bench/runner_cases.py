@@ -64,6 +64,7 @@ class Case:
             "steps_per_s": round(median(lambda s: s.steps / s.seconds), 1),
             "cpu_us_per_step": round(median(lambda s: s.cpu_s / max(s.steps, 1) * 1e6), 2),
             "parent_cpu_share": round(median(lambda s: s.own_cpu_s / s.seconds), 4),
+            "others_cores": round(median(lambda s: s.others_cores), 2),
         }
         if way.recent_return is not None:
             row["return"] = round(way.recent_return(), 2)

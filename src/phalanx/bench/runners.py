@@ -89,9 +89,11 @@ def show(result: dict[str, Any]) -> None:
             f"{row['steps_per_s']:,.0f}",
             f"{row['cpu_us_per_step']:,.1f}",
             f"{row['parent_cpu_share']:.0%}",
+            f"{row['others_cores']:.1f}",
             f"{row['return']:.1f}" if "return" in row else "",
         )
     Console(width=120).print(table)
+    print("parent: its share of a core; others: cores that other people's processes used")
     for name, ratio in result["ratios"].items():
         print(f"{name}: {ratio:,.2f}")
     print(", ".join(f"{name} {value}" for name, value in result["machine"].items()))

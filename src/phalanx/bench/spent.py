@@ -17,17 +17,21 @@ class Spent(NamedTuple):
     """of this process and all below it"""
     own_cpu_s: float
     """of this process alone"""
+    others_cores: float
+    """that processes of other people kept busy meanwhile: with many, the figures mean little"""
 
 
 def spend(seconds: float, step: Callable[[], int]) -> Spent:
     """Repeat `step`, which returns how many steps it took, until the time is over."""
     tree = process_tree() - {os.getpid()}
-    below, own = cpu_of(tree), time.process_time()
+    below, own, busy = cpu_of(tree), time.process_time(), busy_s()
     steps, began = 0, time.perf_counter()
     while (spent := time.perf_counter() - began) < seconds:
         steps += step()
     own = time.process_time() - own
-    return Spent(steps, spent, own + max(cpu_of(tree) - below, 0.0), own)
+    cpu = own + max(cpu_of(tree) - below, 0.0)
+    others = max(busy_s() - busy - cpu, 0.0) / max(spent, 1e-9)
+    return Spent(steps, spent, cpu, own, others)
 
 
 def cpu_of(pids: set[int]) -> float:
@@ -40,3 +44,15 @@ def _cpu_s(pid: int) -> float:
         return time.clock_gettime((~pid << 3) | 2)  # the process's own clock, see clock_gettime(2)
     except OSError:  # it has ended
         return 0.0
+
+
+def busy_s() -> float:
+    """Seconds that all cores have computed for anybody; 0 where there is no /proc."""
+    try:
+        with open("/proc/stat") as file:
+            user, nice, system, _idle, _waiting, *interrupts = map(
+                int, file.readline().split()[1:9]
+            )
+    except OSError:
+        return 0.0
+    return (user + nice + system + sum(interrupts)) / os.sysconf("SC_CLK_TCK")
