@@ -75,7 +75,8 @@ def show(result: dict[str, Any]) -> None:
         "workers",
         "steps/s",
         "CPU µs/step",
-        "parent's CPU",
+        "parent",
+        "others",
         "return",
     )
     for name in titles:
