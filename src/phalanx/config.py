@@ -33,7 +33,9 @@ from phalanx.run_folder import read_config
 
 MAX_NETWORKS = 100_000_000
 MAX_EPISODES = 1_000_000_000
-BENCHMARKS = ("sim", "train", "learner")
+BENCHMARKS = ("sim", "train", "learner", "runners")
+BENCH_SECONDS = {"sim": 0.3, "train": 2.0, "learner": 2.0, "runners": 1.0}
+RUNNER_WORK = ("nothing", "computes", "waits", "one-slow", "cyborg", "images", "signals")
 
 
 def by_env(cage2: Any, other: Any, **metadata: Any) -> Any:
@@ -347,18 +349,20 @@ class VerifyConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class BenchConfig:
-    """Measure the speed of the simulator or of training, and of others beside them."""
+    """Measure the speed of simulator, training and runners, and of others beside them."""
 
     what: str = field(default="sim", metadata={"positional": True})
-    """what to measure: sim (beside the original, where installed), train, or learner"""
+    """what to measure: sim (beside the original, where installed), train, learner, or runners"""
     num_envs: tuple[int, ...] = (1, 1024, 4096, 65536, 1_000_000)
     """batch sizes of the simulator"""
     red_agent: tuple[str, ...] = ("meander", "b_line")
     """attackers in the simulator"""
+    work: tuple[str, ...] = RUNNER_WORK
+    """what environments do under runners"""
     rounds: int = 5
     """each case is measured once a round, in turn with the others; the median counts"""
     seconds: float | None = None
-    """time per case and round; 0.3 for sim, 2 for train and learner"""
+    """time per case and round; 0.3 for sim, 1 for runners, 2 for train and learner"""
     json: Path | None = None
     """also write the figures to this file"""
 
@@ -366,7 +370,10 @@ class BenchConfig:
         if self.what not in BENCHMARKS:
             raise ConfigError(choices("benchmark", self.what, BENCHMARKS))
         if self.seconds is None:
-            object.__setattr__(self, "seconds", 0.3 if self.what == "sim" else 2.0)
+            object.__setattr__(self, "seconds", BENCH_SECONDS[self.what])
+        for work in self.work:
+            if work not in RUNNER_WORK:
+                raise ConfigError(choices("work", work, RUNNER_WORK))
         if not 1 <= min(self.num_envs) <= max(self.num_envs) <= MAX_NETWORKS:
             raise ConfigError(f"num_envs must be from 1 to {MAX_NETWORKS}, got {self.num_envs}")
         if self.rounds < 1 or not 0 < float(self.seconds or 0) < float("inf"):
