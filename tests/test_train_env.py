@@ -129,21 +129,18 @@ class Slow(odd_envs.Counting):
 
 
 @pytest.mark.parametrize("algo", ["ppo", "impala"])
-def test_a_timed_run_stops_within_a_second_of_its_limit(tmp_path: Path, algo: str) -> None:
+def test_a_timed_run_does_not_wait_for_its_rollout(tmp_path: Path, algo: str) -> None:
+    """One that would take some minutes; returns are there although no rollout was finished."""
     config = short(
-        tmp_path, "x", env=f"{HERE}:Slow", algo=algo, num_workers=2, num_envs=4, update_steps=500,
-        duration=1.5 / 3600,
+        tmp_path, "x", env=f"{HERE}:Slow", algo=algo, num_workers=2, num_envs=4,
+        update_steps=20_000, duration=1.0 / 3600,
     )  # fmt: skip
     began = time.monotonic()
-    seen: list[float] = []
-    run = phalanx.train(config, on_update=lambda run: seen.append(time.monotonic()))
-    assert time.monotonic() - began < 1.5 + 1 + STARTING_S
+    run = phalanx.train(config)
+    assert time.monotonic() - began < 60
+    assert run.updates == 0
     summary = json.loads((tmp_path / "x" / "summary.json").read_text())
-    assert summary["returns"]["all"]["mean"] is not None
-    assert run.updates == len(seen)
-
-
-STARTING_S = 4.0  # on a busy machine
+    assert summary["returns"]["all"]["mean"] > 0
 
 
 def test_failed_environments_are_logged_and_training_goes_on(

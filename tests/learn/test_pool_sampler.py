@@ -103,7 +103,7 @@ def test_a_slow_environment_is_in_fewer_columns() -> None:
     slow = np.concatenate([player.collect().obs[0, :, 2] for _ in range(12)])
     of_all = player._obs[:, 2].mean()
     assert 0 < of_all < 1
-    assert 0 < slow.mean() < of_all / 2
+    assert slow.mean() < of_all / 2
     player.close()
 
 
@@ -122,5 +122,5 @@ class SomeAreSlow(odd_envs.Counting):
         return np.array([self.dice, self.count, bool(self.slow)], np.float32)
 
     def step(self, action: Any) -> Any:
-        time.sleep(0.02 if self.slow else 0.001)
+        time.sleep(0.2 if self.slow else 0)
         return super().step(action)
