@@ -7,12 +7,17 @@ from phalanx.cage2.registration import register
 
 if TYPE_CHECKING:
     from phalanx.config import TrainConfig
+    from phalanx.envs.pool import make_pool
     from phalanx.training import train
 
 __version__ = "0.1.0"
-__all__ = ["TrainConfig", "__version__", "train"]
+__all__ = ["TrainConfig", "__version__", "make_pool", "train"]
 
-_HOMES = {"TrainConfig": "phalanx.config", "train": "phalanx.training"}
+_HOMES = {
+    "TrainConfig": "phalanx.config",
+    "make_pool": "phalanx.envs.pool",
+    "train": "phalanx.training",
+}
 
 register()
 
