@@ -12,6 +12,7 @@ import pytest
 from gymnasium import spaces
 
 import phalanx
+from phalanx.cage2.settings import count_cores
 from phalanx.cli import main
 from phalanx.config import TrainConfig
 from tests import odd_envs
@@ -158,6 +159,16 @@ def test_failed_environments_are_logged_and_training_goes_on(
     assert "the reactor is on fire" in faults[0]["what"]
     assert "the reactor is on fire" in capsys.readouterr().err
     assert json.loads((tmp_path / "x" / "summary.json").read_text())["faults"] == len(faults)
+
+
+def test_the_threads_of_workers_are_told_and_so_is_what_overrides_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "64")
+    phalanx.train(short(tmp_path, "x", num_workers=2, total_steps=320))
+    said = capsys.readouterr().out
+    assert f"threads per worker: {max(1, count_cores() // 2)}" in said
+    assert "OMP_NUM_THREADS=64 is set outside" in said
 
 
 def test_one_summary_for_every_algorithm_and_layout(tmp_path: Path) -> None:

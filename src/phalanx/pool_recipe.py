@@ -1,6 +1,7 @@
 """Any Gymnasium environment: worker processes, and networks for its spaces."""
 
 import copy
+import os
 from functools import partial
 from typing import Any
 
@@ -10,6 +11,7 @@ from gymnasium import spaces
 from phalanx.cage2.crew import Crew
 from phalanx.cage2.cyborg import CyborgEnv
 from phalanx.config import TrainConfig
+from phalanx.envs.auto import num_cores
 from phalanx.envs.pool import Pool, make_pool
 from phalanx.learn.actor import CompiledActor
 from phalanx.learn.compiled import CompiledStepper
@@ -44,7 +46,7 @@ def on_pool(config: TrainConfig, network: Network | None) -> Recipe:
         pool.close()
         raise
     source, learner = open_source(config, [sampler]), open_learner(config, stepper)
-    note = f"{pool.n_envs} environments; {pool.reason}"
+    note = f"{pool.n_envs} environments; {pool.reason}{threads_note(pool.num_workers)}"
     return Recipe(source, learner, device, count_threads(config), (config.env,), note)
 
 
@@ -75,6 +77,17 @@ def open_networks(config: TrainConfig, pool: Pool, network: Network | None) -> t
     return actor, PlainStepper(module, head, threads, config.compile), device.type
 
 
+def threads_note(workers: int) -> str:
+    """How many threads each worker's libraries may start, and whether something outside differs."""
+    if not workers:
+        return ""
+    wanted, given = max(1, num_cores() // workers), os.environ.get("OMP_NUM_THREADS")
+    note = f"; threads per worker: {wanted}"
+    if given not in (None, "", str(wanted)):
+        note += f" (warning: OMP_NUM_THREADS={given} is set outside; the smaller number counts)"
+    return note
+
+
 def can_be_compiled(obs_space: spaces.Space[Any], action_space: spaces.Space[Any]) -> bool:
     is_vector = isinstance(obs_space, spaces.Box) and len(obs_space.shape) < 3
     few = isinstance(action_space, spaces.Discrete) and action_space.n <= LARGEST_COMPILED
@@ -99,7 +112,9 @@ def env_of(config: TrainConfig) -> Any:
     """What the pool is to build."""
     if config.env != "cyborg":
         return config.env
-    return partial(
+    factory: Any = partial(
         CyborgEnv, red_agent=config.red_agent, horizon=config.horizon, rules=config.rules,
         observation=config.observation,
     )  # fmt: skip
+    factory.__qualname__ = config.env
+    return factory
