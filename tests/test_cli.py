@@ -13,7 +13,7 @@ import phalanx
 from phalanx.bench import learning
 from phalanx.cage2.settings import count_cores
 from phalanx.cli import COMMANDS, main
-from phalanx.config import field_helps
+from phalanx.flags import field_helps
 from phalanx.results import write_json
 
 

@@ -18,9 +18,10 @@ import phalanx
 from phalanx.cage2.rule import cache_folder
 from phalanx.checkpoint import load_checkpoint, save_checkpoint
 from phalanx.cli import main
-from phalanx.config import EvaluateConfig, TrainConfig, from_file
+from phalanx.config import EvaluateConfig, TrainConfig
 from phalanx.errors import CheckpointError, ConfigError, RunError
 from phalanx.evaluate import evaluate
+from phalanx.flags import from_file
 from phalanx.recipe import SIZES, shaping, turn_weights
 from phalanx.run_folder import RunFolder
 from phalanx.trained import TrainedDefender, load_defender

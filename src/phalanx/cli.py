@@ -10,15 +10,9 @@ from typing import Any, NamedTuple, NoReturn
 
 import phalanx
 from phalanx import bench, evaluate, training, verify
-from phalanx.config import (
-    BenchConfig,
-    EvaluateConfig,
-    TrainConfig,
-    VerifyConfig,
-    add_flags,
-    from_flags,
-)
+from phalanx.config import BenchConfig, EvaluateConfig, TrainConfig, VerifyConfig
 from phalanx.errors import ConfigError, PhalanxError, choices
+from phalanx.flags import add_flags, from_flags
 
 
 class Command(NamedTuple):

@@ -3,18 +3,11 @@
 The string under a field is its help. What cannot work is refused when the object is made.
 """
 
-import ast
 import dataclasses
-import inspect
-import textwrap
-import typing
-from argparse import ArgumentParser
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
-from types import UnionType
-from typing import Any, Union
+from typing import Any
 
 from phalanx.cage2.defenders import DEFENDERS, make_defender
 from phalanx.cage2.scenario import HORIZONS, RED_AGENTS
@@ -29,7 +22,6 @@ from phalanx.cage2.settings import (
 from phalanx.checkpoint import last_checkpoint, load_checkpoint
 from phalanx.errors import ConfigError, choices
 from phalanx.results import check_writable
-from phalanx.run_folder import read_config
 
 MAX_NETWORKS = 100_000_000
 MAX_EPISODES = 1_000_000_000
@@ -383,131 +375,3 @@ class BenchConfig:
         for spec in self.red_agent:
             red_agent_weights(spec)
         check_writable(self.json)
-
-
-# --- from the command line ----------------------------------------------------------------------
-
-
-def add_flags(parser: ArgumentParser, config: type) -> None:
-    """A flag (or a positional argument) for every field of a config class."""
-    helps, types = field_helps(config), typing.get_type_hints(config)
-    for item in dataclasses.fields(config):
-        kind, many = _plain_type(types[item.name])
-        text = helps[item.name] + _default_text(item)
-        options: dict[str, Any] = {"help": text.replace("%", "%%"), "metavar": item.name.upper()}
-        if item.metadata.get("positional"):
-            required = item.default is dataclasses.MISSING
-            parser.add_argument(item.name, type=kind, nargs=None if required else "?", **options)
-        else:
-            flags = (f"--{_dashed(item.name)}", *item.metadata.get("aliases", ()))
-            if many:
-                parser.add_argument(*flags, dest=item.name, nargs="+", action="extend", **options)
-            elif types[item.name] is bool:  # --flag, --flag true, --flag false
-                options |= {"nargs": "?", "const": True}
-                parser.add_argument(*flags, dest=item.name, type=kind, **options)
-            else:
-                parser.add_argument(*flags, dest=item.name, type=kind, **options)
-
-
-def from_flags(config: type, values: dict[str, Any]) -> Any:
-    """The config object of parsed flags; below them those of a file, below these the defaults."""
-    types = typing.get_type_hints(config)
-    given: dict[str, Any] = {}
-    resume, file = values.get("resume"), values.get("config")
-    if resume is not None:
-        given |= from_file(config, resume / "config.yaml")
-    if file is not None:
-        given |= from_file(config, file)
-    for name, value in values.items():
-        if value is None:
-            continue
-        kind, many = _plain_type(types[name])
-        if many:
-            value = tuple(_convert(name, kind, part) for part in _split(value))
-            if not value:
-                raise ConfigError(f"--{_dashed(name)} needs at least one value")
-        given[name] = value
-    return config(**given)
-
-
-def from_file(config: type, path: Path) -> dict[str, Any]:
-    """The settings of a YAML file; unknown ones are refused."""
-    settings, types = read_config(path), typing.get_type_hints(config)
-    given = {}
-    for key, value in settings.items():
-        name = str(key).replace("-", "_")
-        if name not in types:
-            raise ConfigError(f"{path}: {choices('setting', key, types)}")
-        kind, many = _plain_type(types[name])
-        if value is None:
-            continue
-        if many:
-            parts = value if isinstance(value, list) else str(value).split(",")
-            given[name] = tuple(_convert(name, kind, part) for part in parts)
-        elif kind in (_number_or_word, _yes_or_no):
-            given[name] = _convert(name, kind, str(value))
-        else:
-            given[name] = _convert(name, kind, value)
-    return given
-
-
-def field_helps(config: type) -> dict[str, str]:
-    """The string under each field."""
-    body = ast.parse(textwrap.dedent(inspect.getsource(config))).body[0].body  # type: ignore[attr-defined]
-    helps = {}
-    for statement, below in pairwise(body):
-        if isinstance(statement, ast.AnnAssign) and isinstance(below, ast.Expr):
-            helps[statement.target.id] = ast.literal_eval(below.value)  # type: ignore[union-attr]
-    return helps
-
-
-def _plain_type(hint: Any) -> tuple[Any, bool]:
-    """What converts one word of the command line, and whether several may be given."""
-    if typing.get_origin(hint) is tuple:
-        return typing.get_args(hint)[0], True
-    if typing.get_origin(hint) in (Union, UnionType):
-        kinds = [kind for kind in typing.get_args(hint) if kind is not type(None)]
-        return (_number_or_word if set(kinds) == {int, str} else kinds[0]), False
-    return (_yes_or_no if hint is bool else hint), False
-
-
-def _yes_or_no(text: str) -> bool:
-    words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-    if text.lower() not in words:
-        raise ValueError(text)
-    return words[text.lower()]
-
-
-def _number_or_word(text: str) -> int | str:
-    return int(text) if text.lstrip("-").isdecimal() else text
-
-
-def _split(words: list[str]) -> list[str]:
-    """`a,b c` as three; a mixture such as `a=0.5,b=0.5` stays whole."""
-    return [part for word in words for part in ([word] if "=" in word else word.split(",")) if part]
-
-
-def _convert(name: str, kind: Any, text: Any) -> Any:
-    try:
-        return kind(text)
-    except (TypeError, ValueError):
-        wanted = "whole number" if kind is int else "number" if kind is float else "value for it"
-        raise ConfigError(f"--{_dashed(name)}: {text!r} is not a {wanted}") from None
-
-
-def _default_text(item: Any) -> str:
-    if "cage2" in item.metadata:
-        cage2, other = item.metadata["cage2"], item.metadata["other"]
-        both = cage2 if cage2 == other else f"{cage2} for cage2, {other} for others"
-        if "impala" in item.metadata:
-            first, second = item.metadata["impala"]
-            both = f"{both}; with impala {first}, {second}"
-        return f" (default: {both})"
-    if item.default in (dataclasses.MISSING, None, ""):
-        return ""
-    value = item.default
-    return f" (default: {' '.join(map(str, value)) if isinstance(value, tuple) else value})"
-
-
-def _dashed(name: str) -> str:
-    return name.replace("_", "-")
