@@ -38,7 +38,7 @@ BENCHMARKS = ("sim", "train", "learner")
 def by_env(cage2: Any, other: Any, **metadata: Any) -> Any:
     """A field whose default is one for CAGE-2 and another for all other environments.
 
-    impala: the one for CAGE-2 with that algorithm, if it is different.
+    impala: the one for CAGE-2 with that algorithm, if it is different; a3c: the one with that.
     """
     return field(default=None, metadata={"cage2": cage2, "other": other, **metadata})
 
@@ -88,7 +88,7 @@ class TrainConfig:
     """when to stop, in steps of all environments; goes before --total-episodes"""
     duration: float | None = None
     """stop after so many hours at the latest"""
-    update_steps: int = by_env(100, 128)
+    update_steps: int = by_env(100, 128, a3c=16)
     """steps of each environment between updates"""
     red_agent: str = "b_line=0.5,meander=0.5"
     """attacker: b_line, meander, sleep, or a mixture"""
@@ -148,7 +148,7 @@ class TrainConfig:
     """the only source of chance"""
     num_threads: int | str = "auto"
     """threads that play and learn; results do not depend on it"""
-    checkpoint_every: int = 50
+    checkpoint_every: int = by_env(50, 50, a3c=1000)
     """updates between checkpoints"""
     output_dir: Path = Path("runs")
     """where run folders are made"""
@@ -164,6 +164,8 @@ class TrainConfig:
             kind = "cage2" if self.env == "cage2" else "other"
             if kind == "cage2" and self.algo == "impala" and "impala" in item.metadata:
                 kind = "impala"
+            if self.algo == "a3c" and "a3c" in item.metadata:
+                kind = "a3c"
             if item.name == "total_steps" and self.total_episodes is not None:
                 continue  # the budget is given in episodes
             if kind in item.metadata and getattr(self, item.name) is None:
@@ -228,6 +230,11 @@ class TrainConfig:
             raise ConfigError(
                 "--algo a3c is for environments in worker processes; on the compiled CAGE-2 use "
                 "ppo or impala, or give --env phalanx/Cage2-v0"
+            )
+        if self.algo == "a3c" and (workers == 0 or self.device == "cuda" or self.wait_for != "all"):
+            raise ConfigError(
+                "--algo a3c computes in its worker processes, on the CPU, all environments of a "
+                "worker in step: give --num-workers 1 or more, and no --device cuda or --wait-for"
             )
 
     @property

@@ -32,9 +32,12 @@ class PoolSampler:
         reward_scale: float,
         seed: int,
         num_rollouts: int = 1,
+        env_seeds: list[int] | None = None,
     ) -> None:
+        """env_seeds: those of the environments' first episodes, if not the pool's own."""
         self.pool, self.actor, self.turns = pool, actor, turns
         self.gamma, self.reward_scale, self.seed = gamma, reward_scale, seed
+        self.env_seeds = env_seeds
         self.version = self.collected = 0
         n, space = pool.n_envs, pool.single_action_space
         self._in_step = pool.wait_for == n
@@ -63,7 +66,7 @@ class PoolSampler:
         self.collected += 1
         rollout = self._next_rollout()
         if self._waiting is None:
-            self.pool.reset()
+            self.pool.reset(self.env_seeds)
             self._waiting = self.pool.recv()
         arrived, done = self._waiting, []
         seen, values = self.actor.see(self.actor.prepare(arrived.obs))
