@@ -35,20 +35,23 @@ from phalanx.learn.shared import (
     STOP,
     Shared,
 )
-from phalanx.pool_recipe import DEFAULT_NUM_ENVS, env_of, open_networks
+from phalanx.pool_recipe import env_of, open_networks
 from phalanx.recipe import Network, Recipe
 from phalanx.tally import Tally
 
 TICK_S = 0.1  # how long `hear` waits, so that limits and signals are seen in time
+ENVS_PER_WORKER = 16
 START_S = 120.0  # in which a worker must have built its environments
 STOP_S = 0.5  # in which it is to finish its rollout when the run ends
 
 
 def on_shared_weights(config: TrainConfig, network: Network | None) -> Recipe:
     """Workers with a share of the environments each; this process only keeps the books."""
-    n_envs = DEFAULT_NUM_ENVS if config.num_envs == "auto" else int(config.num_envs)
     cores = count_cores()
-    num_workers = min(n_envs, cores if config.num_workers == "auto" else int(config.num_workers))
+    num_workers = cores if config.num_workers == "auto" else int(config.num_workers)
+    # A turn costs a worker as much as a dozen small environments, whatever others do.
+    n_envs = num_workers * ENVS_PER_WORKER if config.num_envs == "auto" else int(config.num_envs)
+    num_workers = min(num_workers, n_envs)
     threads = max(1, cores // num_workers)
     if config.num_threads != "auto":
         threads = min(threads, int(config.num_threads))
@@ -275,9 +278,14 @@ class SharedWorkers:
         block = block_of(worker, self._setup.n_envs, self.num_workers)
         self._log(
             Fault(
-                what=f"worker {worker} {how}", env_id=None, worker=worker, lost=tuple(block),
-                traceback=trace, exit_code=exit_code, signal=signal_name,
-            )  # fmt: skip
+                what=f"worker {worker} {how}",
+                env_id=None,
+                worker=worker,
+                lost=tuple(block),
+                traceback=trace,
+                exit_code=exit_code,
+                signal=signal_name,
+            )
         )
         if not self.shared.stopped:
             self._start(worker)

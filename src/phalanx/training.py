@@ -16,8 +16,8 @@ from phalanx.cage2.scenario import HORIZONS
 from phalanx.checkpoint import load_checkpoint, save_checkpoint
 from phalanx.config import EvaluateConfig, TrainConfig
 from phalanx.display import progress_display
-from phalanx.errors import CheckpointError, RunError
 from phalanx.envs.faults import Fault
+from phalanx.errors import CheckpointError, RunError
 from phalanx.evaluate import evaluate, interval, show_beside_winner
 from phalanx.learn.rollout import Rollout, columns_of
 from phalanx.machine import describe_versions, peak_memory_mb
@@ -148,11 +148,11 @@ class Run:
     def _record_workers(self, hear: Callable[[], list[Tally]]) -> bool:
         """What workers did, and the time that it took: theirs is spent side by side."""
         self._heard_at = self._heard_at or time.perf_counter()
-        tallies = hear()
+        tallies, side_by_side = hear(), self.source.num_workers
         for tally in tallies:
             self.record(tally)
-        collect_s = sum(tally.collect_s for tally in tallies) / self.workers.num_workers
-        learn_s = sum(tally.learn_s for tally in tallies) / self.workers.num_workers
+        collect_s = sum(tally.collect_s for tally in tallies) / side_by_side
+        learn_s = sum(tally.learn_s for tally in tallies) / side_by_side
         now = time.perf_counter()
         self.seconds["collect"] += collect_s
         self.seconds["learn"] += learn_s

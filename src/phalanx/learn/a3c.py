@@ -1,4 +1,4 @@
-"""A3C (Mnih et al., 2016): workers that each play, compute a gradient, and add it to shared weights.
+"""A3C (Mnih et al., 2016): workers that each play, and add their gradients to shared weights.
 
 Each rollout gives one step: policy gradient, critic and entropy. While a worker played, others may
 have changed the weights: its step is computed at the newest ones, and each action's advantage is
