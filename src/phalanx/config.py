@@ -88,7 +88,7 @@ class TrainConfig:
     """when to stop, in steps of all environments; goes before --total-episodes"""
     duration: float | None = None
     """stop after so many hours at the latest"""
-    update_steps: int = by_env(100, 128, a3c=16)
+    update_steps: int = by_env(100, 128, a3c=8)
     """steps of each environment between updates"""
     red_agent: str = "b_line=0.5,meander=0.5"
     """attacker: b_line, meander, sleep, or a mixture"""
@@ -108,7 +108,7 @@ class TrainConfig:
     """passes over each rollout"""
     minibatch_size: int = by_env(4096, 256, impala=2048)
     """rows of a gradient step"""
-    learning_rate: float = by_env(1e-3, 1e-3, impala=3e-4)
+    learning_rate: float = by_env(1e-3, 1e-3, impala=3e-4, a3c=2e-3)
     """at the start"""
     final_learning_rate: float = by_env(1e-5, 0.0)
     """at the end; linear in between"""

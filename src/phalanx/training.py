@@ -1,12 +1,13 @@
 """Train a defender: collect, learn, record, until the budget is spent. Read this file first."""
 
+import contextlib
 import dataclasses
 import math
 import signal
 import sys
 import time
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
@@ -17,7 +18,7 @@ from phalanx.checkpoint import load_checkpoint, save_checkpoint
 from phalanx.config import EvaluateConfig, TrainConfig
 from phalanx.display import progress_display
 from phalanx.envs.faults import Fault
-from phalanx.errors import CheckpointError, RunError
+from phalanx.errors import CheckpointError, RunError, WorkerError
 from phalanx.evaluate import evaluate, interval, show_beside_winner
 from phalanx.learn.rollout import Rollout, columns_of
 from phalanx.machine import describe_versions, peak_memory_mb
@@ -291,6 +292,8 @@ def train(
             measured = ", ".join(f"{n}: {speed / 1000:,.0f}" for n, speed in speeds.items())
             print(f"--n-envs {size}, by thousand turns/s measured here ({measured})")
         run = Run(config, folder, network)
+        if run.recipe.note:
+            print(run.recipe.note)
         if config.resume is None:
             folder.write_config(config.as_dict())
         else:
@@ -308,7 +311,7 @@ def train(
 def _loop(run: Run, on_update: Callable[[Run], None]) -> None:
     """Sample, learn, sample, learn."""
     began, stopped = time.monotonic(), _Stop()
-    with stopped:
+    with stopped, _saved_if_workers_fail(run):
         while run.progress < 1 and not stopped.asked:
             before = run.updates // run.config.checkpoint_every
             if run.step() is not False:
@@ -322,6 +325,17 @@ def _loop(run: Run, on_update: Callable[[Run], None]) -> None:
         run.save()
     run.stopped = stopped.asked and run.progress < 1
     run.folder.write_summary(summary(run, "stopped" if run.stopped else "finished"))
+
+
+@contextlib.contextmanager
+def _saved_if_workers_fail(run: Run) -> Iterator[None]:
+    """What was learnt before environments failed too often is kept."""
+    try:
+        yield
+    except WorkerError:
+        run.save()
+        run.folder.write_summary(summary(run, "failed"))
+        raise
 
 
 class _Stop:

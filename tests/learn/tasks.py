@@ -53,11 +53,17 @@ class Corridor(gymnasium.Env[npt.NDArray[np.float32], np.int64]):
         return np.eye(10, dtype=np.float32)[self.cell]
 
 
+def corridor() -> gymnasium.Env[Any, Any]:
+    """One that is cut after 50 turns."""
+    return gymnasium.wrappers.TimeLimit(Corridor(), 50)
+
+
 def make_vector(env: str, size: int) -> Any:
     """A vectorised environment that begins anew in the same step."""
     if env == "Corridor":
-        limited = [lambda: gymnasium.wrappers.TimeLimit(Corridor(), 50)] * size
-        return gymnasium.vector.SyncVectorEnv(limited, autoreset_mode=AutoresetMode.SAME_STEP)
+        return gymnasium.vector.SyncVectorEnv(
+            [corridor] * size, autoreset_mode=AutoresetMode.SAME_STEP
+        )
     return gymnasium.make_vec(
         env, size, "sync", vector_kwargs={"autoreset_mode": AutoresetMode.SAME_STEP}
     )
