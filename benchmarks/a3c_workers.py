@@ -1,4 +1,4 @@
-"""How much faster A3C plays with more workers: steps/s on CartPole and on an environment that works.
+"""How much faster A3C plays with more workers: steps/s on CartPole and on a slow environment.
 
 python benchmarks/a3c_workers.py             # 1 and 2 workers, the best of three rounds in turns
 python benchmarks/a3c_workers.py 1 2 4

@@ -96,3 +96,31 @@ def gae(
             weight *= discounts[later] * decay
         advantages.append(total)
     return advantages
+
+
+def vtrace(
+    ratios: Any, rewards: Any, values: Any, next_values: Any, ended: Any, discounts: Any,
+    rho_bar: float, c_bar: float, pg_rho_bar: float,
+) -> Any:  # fmt: skip
+    """Targets and advantages by the sum over all later turns of the same episode."""
+    turns = len(rewards)
+    errors = [
+        min(rho_bar, ratios[t]) * (rewards[t] + discounts[t] * next_values[t] - values[t])
+        for t in range(turns)
+    ]
+    targets = []
+    for t in range(turns):
+        total, weight = values[t], 1.0
+        for later in range(t, turns):
+            total += weight * errors[later]
+            if ended[later]:
+                break
+            weight *= discounts[later] * min(c_bar, ratios[later])
+        targets.append(total)
+    advantages = []
+    for t in range(turns):
+        last = ended[t] or t == turns - 1
+        following = next_values[t] if last else targets[t + 1]
+        gain = rewards[t] + discounts[t] * following - values[t]
+        advantages.append(min(pg_rho_bar, ratios[t]) * gain)
+    return targets, advantages

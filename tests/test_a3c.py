@@ -17,8 +17,9 @@ from phalanx.cli import main
 from phalanx.config import TrainConfig
 from phalanx.errors import ConfigError, WorkerError
 from phalanx.training import Run, train
+from tests import odd_envs
 
-CORRIDOR = "tests.learn.tasks:corridor"
+CORRIDOR = "tests.learn.tasks:short_corridor"
 
 
 def config(tmp_path: Path, name: str = "run", **changes: Any) -> TrainConfig:
@@ -26,7 +27,7 @@ def config(tmp_path: Path, name: str = "run", **changes: Any) -> TrainConfig:
         "env": CORRIDOR, "algo": "a3c", "num_workers": 2, "num_envs": 8, "hidden": (16,),
         "total_steps": 4_000, "output_dir": tmp_path, "name": name,
     }  # fmt: skip
-    return TrainConfig(**{**settings, **changes})  # type: ignore[arg-type]
+    return TrainConfig(**{**settings, **changes})
 
 
 def rows(path: Path, name: str) -> list[dict[str, str]]:
@@ -35,19 +36,18 @@ def rows(path: Path, name: str) -> list[dict[str, str]]:
 
 
 def summary(path: Path) -> dict[str, Any]:
-    return json.loads((path / "summary.json").read_text())  # type: ignore[no-any-return]
+    return json.loads((path / "summary.json").read_text())
 
 
 def last_returns(run: Run) -> float:
     return float(np.mean([value for _, value in run.recent][-100:]))
 
 
-def slow() -> Any:
-    from tests.odd_envs import Sleeps
+class Slow(odd_envs.Sleeps):
+    """A third of a second for every step: a rollout takes ten."""
 
-    env = Sleeps()
-    env.seconds = 0.2
-    return env
+    def step(self, action: Any) -> Any:
+        return super().step(odd_envs.ACT_UP)
 
 
 # --- learning -------------------------------------------------------------------------------------
@@ -55,22 +55,18 @@ def slow() -> Any:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_one_worker_and_two_learn_to_balance_the_pole(tmp_path: Path, workers: int) -> None:
-    run = train(
-        config(
-            tmp_path, env="CartPole-v1", num_workers=workers, num_envs=32, hidden=(64, 64),
-            total_steps=200_000, learning_rate=3e-3, reward_scale=0.1,
-        )  # fmt: skip
-    )
+    changes: dict[str, Any] = {"num_envs": 32, "hidden": (64, 64), "total_steps": 200_000}
+    run = train(config(tmp_path, env="CartPole-v1", num_workers=workers, **changes))
     assert last_returns(run) >= 400
 
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_one_worker_and_two_find_the_way_through_the_corridor(tmp_path: Path, workers: int) -> None:
-    changes = {"num_envs": 16, "total_steps": 60_000, "learning_rate": 1e-2, "entropy": 0.02}
+    changes: dict[str, Any] = {"num_envs": 16, "total_steps": 60_000, "learning_rate": 5e-3}
     run = train(config(tmp_path, num_workers=workers, **changes))
     assert last_returns(run) >= 0.95
     lengths = [int(row["length"]) for row in rows(tmp_path / "run", "episodes")]
-    assert np.mean(lengths[-100:]) < 12  # the shortest way has nine turns
+    assert np.mean(lengths[-100:]) < 5  # the shortest way has four turns
 
 
 def test_continuous_actions_are_learnt_on_shared_torch_weights(tmp_path: Path) -> None:
@@ -110,9 +106,6 @@ def test_a_stopped_run_is_continued_where_it_was(tmp_path: Path) -> None:
     assert first.stopped
     assert summary(tmp_path / "run")["state"] == "stopped"
     before = first.learner.stepper.weights()
-    second = Run(config(tmp_path, total_steps=1, resume=tmp_path / "run"), first.folder)
-    second.folder.events.close()
-    second.recipe.close()
     budget = first.steps + 3_000
     again = train(config(tmp_path, total_steps=budget, resume=tmp_path / "run"))
     assert again.steps >= budget
@@ -123,7 +116,7 @@ def test_a_stopped_run_is_continued_where_it_was(tmp_path: Path) -> None:
 
 def test_time_that_is_up_ends_even_slow_rollouts(tmp_path: Path) -> None:
     began = time.monotonic()
-    run = train(config(tmp_path, env="tests.test_a3c:slow", duration=1 / 3600))
+    run = train(config(tmp_path, env="tests.test_a3c:Slow", duration=1 / 3600))
     assert run.spent_s < 2
     assert time.monotonic() - began < 30
     assert summary(tmp_path / "run")["state"] == "finished"
@@ -142,22 +135,24 @@ def test_a_killed_worker_is_replaced_and_nothing_is_counted_twice(
             killed.append(run.source.pids[0])
             os.kill(killed[0], signal.SIGKILL)
 
-    run = train(config(tmp_path, total_steps=100_000), on_update=kill_one)
+    run = train(config(tmp_path, total_steps=40_000), on_update=kill_one)
     (fault,) = rows(tmp_path / "run", "faults")
     assert "worker 0 was killed by SIGKILL" in fault["what"]
     assert "worker 0 was killed by SIGKILL" in capfd.readouterr().err
-    assert 100_000 <= run.steps <= 100_000 + 2 * 8 * 8
+    assert 40_000 <= run.steps <= 40_000 + 2 * 8 * 8
     assert run.steps == 8 * sum(run.lags.values())
 
 
 def test_a_worker_that_hangs_is_ended_at_its_deadline(tmp_path: Path) -> None:
-    changes = {"env": "tests.odd_envs:Hangs", "step_timeout": 0.5, "max_restarts": 1}
+    changes: dict[str, Any] = {
+        "env": "tests.odd_envs:Hangs",
+        "step_timeout": 0.5,
+        "max_restarts": 1,
+    }
     with pytest.raises(WorkerError, match=r"2 failures.*hung for longer than the step_timeout"):
-        train(config(tmp_path, num_workers=1, **changes))
+        train(config(tmp_path, env="tests.odd_envs:Hangs", num_workers=1, **changes))
     assert summary(tmp_path / "run")["state"] == "failed"
-    assert "time.sleep" in rows(tmp_path / "run", "faults")[0]["traceback"] or rows(
-        tmp_path / "run", "faults"
-    )[0]["traceback"]
+    assert "act_up" in rows(tmp_path / "run", "faults")[0]["traceback"]
 
 
 def test_an_environment_that_raises_costs_one_episode(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def on_shared_weights(config: TrainConfig, network: Network | None) -> Recipe:
         config, trial.observations.space, trial.actions.space, network
     )
     memory_fd = os.memfd_create("phalanx-a3c")
-    shared = Shared(memory_fd, stepper.size, num_workers)
+    shared = Shared(memory_fd, stepper.size, num_workers, n_envs)
     learner = A3C(stepper, a3c_settings(config), shared, bring=True)
     setup = Setup(0, num_workers, n_envs, config, network, memory_fd, stepper.size, 0)
     workers = SharedWorkers(setup, shared, threads)
@@ -102,8 +102,9 @@ class SharedWorkers:
     def __init__(self, setup: Setup, shared: Shared, threads: int) -> None:
         self._setup, self.shared, self._threads = setup, shared, threads
         self.num_workers = setup.num_workers
-        self.on_fault: Callable[[Fault], None] = lambda fault: None
-        self._log = FaultLog(setup.config.max_restarts, lambda fault: self.on_fault(fault))
+        self.samplers = [self]  # the run asks us for what it asks of samplers in its own process
+        self.stop: Callable[[], bool] = lambda: False
+        self._log = FaultLog(setup.config.max_restarts, None)
         self._life, self._life_end = os.pipe()  # workers die when nobody holds `_life_end`
         self._running: dict[int, Running] = {}
         self._told = [(0, 0)] * self.num_workers  # steps and episodes that were reported
@@ -151,6 +152,15 @@ class SharedWorkers:
     def pids(self) -> list[int]:
         return [one.process.pid for one in self._running.values()]
 
+    @property
+    def faults(self) -> list[Fault]:
+        return self._log.faults
+
+    @property
+    def running(self) -> Any:
+        """Returns of the episodes under way."""
+        return self.shared.running
+
     def go_on_from(self, episodes: int, steps: int) -> None:
         """What was done before, by workers that are no more."""
         self.shared.counters[EPISODES_BEFORE] = episodes
@@ -164,7 +174,7 @@ class SharedWorkers:
                 self._let_begin(one)
         return self._attend(TICK_S)
 
-    def stop(self) -> list[Tally]:
+    def finish(self) -> list[Tally]:
         """Let all finish what they are at, if it does not take long; then nobody moves."""
         self.shared.counters[STOP] = 1
         tallies, deadline = [], time.monotonic() + STOP_S

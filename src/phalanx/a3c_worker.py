@@ -28,6 +28,7 @@ from phalanx.learn.a3c import A3C, A3CSettings
 from phalanx.learn.blas import use_one_thread_per_product
 from phalanx.learn.compiled import CompiledStepper
 from phalanx.learn.pool_sampler import PoolSampler
+from phalanx.learn.sampler import Stopped
 from phalanx.learn.shared import BEATS, EPISODES, STEPS, Shared
 from phalanx.pool_recipe import env_of, open_networks
 from phalanx.recipe import Network, entropy_weight_at, learning_rate_at, progress_of
@@ -91,8 +92,8 @@ class Worker:
         use_one_thread_per_product()
         self.config, self.number, self._channel = setup.config, setup.number, channel
         config, block = self.config, block_of(setup.number, setup.n_envs, setup.num_workers)
-        self.first_env = block.start
-        self.shared = Shared(setup.memory_fd, setup.size, setup.num_workers)
+        self.first_env, self._block = block.start, slice(block.start, block.stop)
+        self.shared = Shared(setup.memory_fd, setup.size, setup.num_workers, setup.n_envs)
         self._own = numbers(self.shared.lines[setup.number])
         seed = dice_of(config.seed, setup.number, setup.begun)
         np.random.seed(seed)  # noqa: NPY002  for environments that use numpy's own dice
@@ -112,6 +113,7 @@ class Worker:
             pool, actor, config.update_steps, gamma=config.gamma, reward_scale=config.reward_scale,
             seed=seed, env_seeds=[env_seed(config.seed, i, setup.begun) for i in block],
         )  # fmt: skip
+        self.sampler.stop = lambda: self.shared.stopped
 
     def work(self) -> None:
         """Until all are told to stop."""
@@ -120,7 +122,9 @@ class Worker:
         while not self.shared.stopped:
             progress = self._progress()
             if progress < 1:
-                pending.append(self._update(progress))
+                with contextlib.suppress(Stopped):  # in the middle of a rollout
+                    pending.append(self._update(progress))
+                self.shared.running[self._block] = self.sampler.running
             else:
                 time.sleep(0.005)  # the budget is spent, unless somebody dies before it has told us
             well = not pending or all(map(math.isfinite, pending[-1].metrics.values()))

@@ -9,6 +9,7 @@ import inspect
 import textwrap
 import typing
 from argparse import ArgumentParser
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -32,13 +33,15 @@ from phalanx.run_folder import read_config
 
 MAX_NETWORKS = 100_000_000
 MAX_EPISODES = 1_000_000_000
-BENCHMARKS = ("sim", "train", "learner")
+BENCHMARKS = ("sim", "train", "learner", "runners")
+BENCH_SECONDS = {"sim": 0.3, "train": 2.0, "learner": 2.0, "runners": 1.0}
+RUNNER_WORK = ("nothing", "computes", "waits", "one-slow", "cyborg", "images", "signals")
 
 
 def by_env(cage2: Any, other: Any, **metadata: Any) -> Any:
     """A field whose default is one for CAGE-2 and another for all other environments.
 
-    impala: the one for CAGE-2 with that algorithm, if it is different; a3c: the one with that.
+    impala, a3c: both for that algorithm, if they are different.
     """
     return field(default=None, metadata={"cage2": cage2, "other": other, **metadata})
 
@@ -88,7 +91,7 @@ class TrainConfig:
     """when to stop, in steps of all environments; goes before --total-episodes"""
     duration: float | None = None
     """stop after so many hours at the latest"""
-    update_steps: int = by_env(100, 128, a3c=8)
+    update_steps: int = by_env(100, 128, impala=(100, 32), a3c=(100, 8))
     """steps of each environment between updates"""
     red_agent: str = "b_line=0.5,meander=0.5"
     """attacker: b_line, meander, sleep, or a mixture"""
@@ -106,9 +109,9 @@ class TrainConfig:
     """a torch network of your own, as module:factory; see docs/how-it-works.md"""
     k_epochs: int = by_env(4, 8)
     """passes over each rollout"""
-    minibatch_size: int = by_env(4096, 256, impala=2048)
+    minibatch_size: int = by_env(4096, 256, impala=(2048, 512))
     """rows of a gradient step"""
-    learning_rate: float = by_env(1e-3, 1e-3, impala=3e-4, a3c=2e-3)
+    learning_rate: float = by_env(1e-3, 1e-3, impala=(3e-4, 2e-3), a3c=(1e-3, 2e-3))
     """at the start"""
     final_learning_rate: float = by_env(1e-5, 0.0)
     """at the end; linear in between"""
@@ -128,7 +131,7 @@ class TrainConfig:
     """bound of the gradient's norm"""
     target_kl: float | None = None
     """end an update's epochs when the policy has moved so far"""
-    reward_scale: float = by_env(0.1, 1.0, impala=0.02)
+    reward_scale: float = by_env(0.1, 1.0, impala=(0.02, 0.1))
     """factor of the learner's rewards"""
     critic_truth: bool = True
     """let the critic (never the actor) see the true state while training"""
@@ -148,7 +151,7 @@ class TrainConfig:
     """the only source of chance"""
     num_threads: int | str = "auto"
     """threads that play and learn; results do not depend on it"""
-    checkpoint_every: int = by_env(50, 50, a3c=1000)
+    checkpoint_every: int = by_env(50, 50, a3c=(50, 1000))
     """updates between checkpoints"""
     output_dir: Path = Path("runs")
     """where run folders are made"""
@@ -161,15 +164,10 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         for item in dataclasses.fields(self):
-            kind = "cage2" if self.env == "cage2" else "other"
-            if kind == "cage2" and self.algo == "impala" and "impala" in item.metadata:
-                kind = "impala"
-            if self.algo == "a3c" and "a3c" in item.metadata:
-                kind = "a3c"
             if item.name == "total_steps" and self.total_episodes is not None:
                 continue  # the budget is given in episodes
-            if kind in item.metadata and getattr(self, item.name) is None:
-                object.__setattr__(self, item.name, item.metadata[kind])
+            if "cage2" in item.metadata and getattr(self, item.name) is None:
+                object.__setattr__(self, item.name, self._default(item.metadata))
         if self.num_envs_per_worker is not None:
             if not isinstance(self.num_workers, int) or self.num_workers < 1:
                 raise ConfigError("num_envs_per_worker needs --num-workers as a number, 1 or more")
@@ -217,6 +215,11 @@ class TrainConfig:
             value = getattr(self, name)
             if value is not None and not 0 < value < float("inf"):
                 raise ConfigError(f"{name} must be more than 0, got {value}")
+
+    def _default(self, choices: Mapping[str, Any]) -> Any:
+        pair = choices["cage2"], choices["other"]
+        pair = choices.get(self.algo, pair)
+        return pair[0] if self.env == "cage2" else pair[1]
 
     def _check_runner(self) -> None:
         workers = self.num_workers
@@ -350,18 +353,20 @@ class VerifyConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class BenchConfig:
-    """Measure the speed of the simulator or of training, and of others beside them."""
+    """Measure the speed of simulator, training and runners, and of others beside them."""
 
     what: str = field(default="sim", metadata={"positional": True})
-    """what to measure: sim (beside the original, where installed), train, or learner"""
+    """what to measure: sim (beside the original, where installed), train, learner, or runners"""
     num_envs: tuple[int, ...] = (1, 1024, 4096, 65536, 1_000_000)
     """batch sizes of the simulator"""
     red_agent: tuple[str, ...] = ("meander", "b_line")
     """attackers in the simulator"""
+    work: tuple[str, ...] = RUNNER_WORK
+    """what environments do under runners"""
     rounds: int = 5
     """each case is measured once a round, in turn with the others; the median counts"""
     seconds: float | None = None
-    """time per case and round; 0.3 for sim, 2 for train and learner"""
+    """time per case and round; 0.3 for sim, 1 for runners, 2 for train and learner"""
     json: Path | None = None
     """also write the figures to this file"""
 
@@ -369,7 +374,10 @@ class BenchConfig:
         if self.what not in BENCHMARKS:
             raise ConfigError(choices("benchmark", self.what, BENCHMARKS))
         if self.seconds is None:
-            object.__setattr__(self, "seconds", 0.3 if self.what == "sim" else 2.0)
+            object.__setattr__(self, "seconds", BENCH_SECONDS[self.what])
+        for work in self.work:
+            if work not in RUNNER_WORK:
+                raise ConfigError(choices("work", work, RUNNER_WORK))
         if not 1 <= min(self.num_envs) <= max(self.num_envs) <= MAX_NETWORKS:
             raise ConfigError(f"num_envs must be from 1 to {MAX_NETWORKS}, got {self.num_envs}")
         if self.rounds < 1 or not 0 < float(self.seconds or 0) < float("inf"):
@@ -496,7 +504,8 @@ def _default_text(item: Any) -> str:
         cage2, other = item.metadata["cage2"], item.metadata["other"]
         both = cage2 if cage2 == other else f"{cage2} for cage2, {other} for others"
         if "impala" in item.metadata:
-            both = f"{both}, {item.metadata['impala']} for impala on cage2"
+            first, second = item.metadata["impala"]
+            both = f"{both}; with impala {first}, {second}"
         return f" (default: {both})"
     if item.default in (dataclasses.MISSING, None, ""):
         return ""

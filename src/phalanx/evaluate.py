@@ -1,12 +1,12 @@
 """Play many episodes and say what they brought: mean, standard error, quantiles."""
 
 import dataclasses
-import math
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from phalanx.cage2.defenders import Defender, make_defender
 from phalanx.cage2.scenario import LEADERS_SCORES
 from phalanx.config import EvaluateConfig
 from phalanx.display import progress_display
+from phalanx.evaluate_env import play_env, trained_on
 from phalanx.recipe import find_network
 from phalanx.results import write_json
 from phalanx.trained import TrainedDefender, load_defender
@@ -167,12 +168,14 @@ def make(
     return trained.sampling([config.seed, first], width) if config.sample else trained
 
 
-def interval(returns: Any) -> dict[str, float]:
+def interval(returns: Any) -> dict[str, Any]:
     """Mean of independent returns, its standard error and 95 % confidence interval."""
-    mean = float(np.mean(returns))
-    stderr = float(np.std(returns, ddof=1)) / len(returns) ** 0.5 if len(returns) > 1 else math.inf
+    mean, count = float(np.mean(returns)), len(returns)
+    if count < 2:
+        return {"mean": mean, "stderr": None, "low": None, "high": None, "episodes": count}
+    stderr = float(np.std(returns, ddof=1)) / count**0.5
     low, high = mean - HALF_WIDTH * stderr, mean + HALF_WIDTH * stderr
-    return {"mean": mean, "stderr": stderr, "low": low, "high": high, "episodes": len(returns)}
+    return {"mean": mean, "stderr": stderr, "low": low, "high": high, "episodes": count}
 
 
 def summarise(policy: str, red_agent: str, horizon: int, returns: npt.NDArray[np.float64]) -> Cell:
@@ -180,7 +183,7 @@ def summarise(policy: str, red_agent: str, horizon: int, returns: npt.NDArray[np
         policy=policy,
         red_agent=red_agent,
         horizon=horizon,
-        **interval(returns),  # type: ignore[arg-type]  # episodes is a whole number
+        **interval(returns),
         std=float(returns.std(ddof=1)),
         min=float(returns.min()),
         max=float(returns.max()),
@@ -193,6 +196,8 @@ def main(config: EvaluateConfig) -> int:
 
     Ctrl-C keeps what is done.
     """
+    if config.checkpoint is not None and trained_on(config.checkpoint).env != "cage2":
+        return main_env(config, config.checkpoint)
     cells: list[Cell] = []
     total = config.episodes * len(config.policies) * len(config.red_agent) * len(config.horizon)
     complete = False
@@ -215,6 +220,24 @@ def main(config: EvaluateConfig) -> int:
     if not complete:
         print(f"phalanx: interrupted after {len(cells)} cells of the table", file=sys.stderr)
     return 0 if complete else 130
+
+
+def main_env(config: EvaluateConfig, checkpoint: Path) -> int:
+    """The same for a policy of another environment: one number, and its interval."""
+    env = trained_on(checkpoint).env
+    with progress_display("episodes") as progress:
+        task = progress.add_task(env, total=config.episodes, note="")
+
+        def played(episodes: int, mean: float) -> None:
+            progress.update(task, advance=episodes, note=f"return {mean:.1f}")
+
+        network = find_network(config.network)
+        returns = play_env(checkpoint, config.episodes, config.seed, config.sample, network, played)
+    cell = summarise(str(checkpoint), env, 0, returns)
+    print(f"{env}: return {_with_interval(cell)} over {cell.episodes} episodes, seed {config.seed}")
+    if config.json is not None:
+        write_json(config.json, as_json(config, [cell], True))
+    return 0
 
 
 def show(config: EvaluateConfig, cells: list[Cell]) -> None:

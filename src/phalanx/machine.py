@@ -38,20 +38,24 @@ def peak_memory_mb() -> float:
 
         unit = 1 if sys.platform == "darwin" else 1024
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**20
+    return sum(map(_peak_kb, process_tree())) / 1024
+
+
+def process_tree() -> set[int]:
+    """This process and all that descend from it; it alone where there is no /proc."""
     parents = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                parents[int(entry.name)] = int(
-                    (entry / "stat").read_text().rsplit(")", 1)[1].split()[1]
-                )
-            except (OSError, IndexError):  # it has just ended
-                continue
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            parents[int(entry.name)] = int(
+                (entry / "stat").read_text().rsplit(")", 1)[1].split()[1]
+            )
+        except (OSError, IndexError):  # it has just ended
+            continue
     tree, before = {os.getpid()}, 0
     while len(tree) > before:
         before = len(tree)
         tree |= {pid for pid, parent in parents.items() if parent in tree}
-    return sum(map(_peak_kb, tree)) / 1024
+    return tree
 
 
 def _peak_kb(pid: int) -> int:

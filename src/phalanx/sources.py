@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from phalanx.learn.rollout import Rollout, columns_of
-from phalanx.learn.sampler import Sampler
+from phalanx.learn.sampler import Sampler, Stopped
 
 Weights = Callable[[], Any]
 
@@ -62,7 +62,11 @@ class Ahead:
         if not self._pending:
             for sampler in self.samplers:
                 self._ask(sampler, weights, version, shaping)
-        done, _ = wait(self._pending, return_when=FIRST_COMPLETED)
+        done: set[Future[Rollout]] = set()
+        while not done:
+            done, _ = wait(self._pending, timeout=0.1, return_when=FIRST_COMPLETED)
+            if not done and any(sampler.stop() for sampler in self.samplers):
+                raise Stopped
         # Of several that are ready, the one that was heard least.
         future = min(done, key=lambda one: self._asked[id(self._pending[one])])
         sampler = self._pending.pop(future)
@@ -84,6 +88,8 @@ class Ahead:
         self._pending[self._threads.submit(collect)] = sampler
 
     def close(self) -> None:
+        for sampler in self.samplers:
+            sampler.stop = lambda: True
         wait(self._pending)
         self._threads.shutdown()
         for sampler in self.samplers:

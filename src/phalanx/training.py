@@ -17,10 +17,10 @@ from phalanx.cage2.scenario import HORIZONS
 from phalanx.checkpoint import load_checkpoint, save_checkpoint
 from phalanx.config import EvaluateConfig, TrainConfig
 from phalanx.display import progress_display
-from phalanx.envs.faults import Fault
 from phalanx.errors import CheckpointError, RunError, WorkerError
 from phalanx.evaluate import evaluate, interval, show_beside_winner
 from phalanx.learn.rollout import Rollout, columns_of
+from phalanx.learn.sampler import Stopped
 from phalanx.machine import describe_versions, peak_memory_mb
 from phalanx.recipe import (
     Network,
@@ -48,6 +48,7 @@ MAY_CHANGE = (
     "total_episodes", "total_steps", "duration", "num_threads", "checkpoint_every", "num_workers",
     "step_timeout", "max_restarts",
 )  # fmt: skip
+FAULT_COLUMNS = ("update", "env", "worker", "exit_code", "signal", "lost", "what", "traceback")
 EPISODE_COLUMNS = ("update", "env", "kind", "length", "return")
 REPLAYED = 16  # past rollouts that --replay chooses from
 RECENT = 2000  # episodes that the summary's returns are taken from
@@ -63,8 +64,6 @@ class Run:
         self.recipe = open_recipe(config, network)
         self.source, self.learner = self.recipe.source, self.recipe.learner
         self.workers = self.source if config.algo == "a3c" else None
-        if self.workers is not None:
-            self.workers.on_fault = self._note_fault
         self._heard_at = 0.0
         self.columns = (*BEFORE, *(f"return_{kind}" for kind in self.recipe.kinds), *AFTER)
         self.weights = turn_weights(config)
@@ -74,6 +73,7 @@ class Run:
         self.seconds = {"collect": 0.0, "learn": 0.0, "other": 0.0}
         self.recent: deque[tuple[str, float]] = deque(maxlen=RECENT)  # kind, return
         self.stopped = False
+        self.faults_recorded = 0
 
     @property
     def sampler(self) -> Any:
@@ -139,12 +139,13 @@ class Run:
             **tally.metrics,
         }  # fmt: skip
         self.folder.table("updates").add(self.columns, [[_short(row[n]) for n in self.columns]])
+        self.record_faults()
         self.folder.events.add(self.steps, row)
 
     def rest(self) -> None:
         """Let workers stop, and record what they have finished."""
         if self.workers is not None:
-            self._record_workers(self.workers.stop)
+            self._record_workers(self.workers.finish)
 
     def _record_workers(self, hear: Callable[[], list[Tally]]) -> bool:
         """What workers did, and the time that it took: theirs is spent side by side."""
@@ -152,6 +153,7 @@ class Run:
         tallies, side_by_side = hear(), self.source.num_workers
         for tally in tallies:
             self.record(tally)
+        self.record_faults()
         collect_s = sum(tally.collect_s for tally in tallies) / side_by_side
         learn_s = sum(tally.learn_s for tally in tallies) / side_by_side
         now = time.perf_counter()
@@ -160,12 +162,6 @@ class Run:
         self.seconds["other"] += now - self._heard_at - collect_s - learn_s
         self._heard_at = now
         return bool(tallies)
-
-    def _note_fault(self, fault: Fault) -> None:
-        columns = ("update", "worker", "what", "traceback")
-        row = (self.updates, fault.worker, fault.what, fault.traceback)
-        self.folder.table("faults").add(columns, [row])
-        print(f"phalanx: {fault}", file=sys.stderr, flush=True)
 
     def _without_the_too_old(self, rollout: Rollout) -> tuple[Rollout, int]:
         """PPO learns from columns begun with weights at most `sync_every` updates old."""
@@ -198,6 +194,22 @@ class Run:
         for name in self.recipe.kinds:
             means[f"return_{name}"] = _mean([e.total for e in ended if e.kind == name])
         return means
+
+    def record_faults(self) -> None:
+        """Log what failed in the environments since the last update."""
+        new = self.sampler.faults[self.faults_recorded :]
+        if new:
+            rows = [
+                (
+                    self.updates, f.env_id, f.worker, f.exit_code, f.signal, len(f.lost), f.what,
+                    f.traceback,
+                )
+                for f in new
+            ]  # fmt: skip
+            self.folder.table("faults").add(FAULT_COLUMNS, rows)
+            self.faults_recorded += len(new)
+            for fault in new:
+                print(f"phalanx: {fault.what}; training goes on", file=sys.stderr)
 
     # --- continuing -------------------------------------------------------------------------------
 
@@ -311,17 +323,25 @@ def train(
 def _loop(run: Run, on_update: Callable[[Run], None]) -> None:
     """Sample, learn, sample, learn."""
     began, stopped = time.monotonic(), _Stop()
+    seconds = math.inf if run.config.duration is None else run.config.duration * 3600
+
+    def over() -> bool:
+        return stopped.asked or time.monotonic() - began >= seconds
+
+    for sampler in run.source.samplers:
+        sampler.stop = over
     with stopped, _saved_if_workers_fail(run):
-        while run.progress < 1 and not stopped.asked:
+        while run.progress < 1 and not over():
             before = run.updates // run.config.checkpoint_every
-            if run.step() is not False:
-                on_update(run)
+            try:
+                if run.step() is not False:
+                    on_update(run)
+            except Stopped:
+                break
             if run.updates // run.config.checkpoint_every > before:
                 run.save()
-            hours = run.config.duration
-            if hours is not None and time.monotonic() - began >= hours * 3600:
-                break
         run.rest()
+        run.record_faults()
         run.save()
     run.stopped = stopped.asked and run.progress < 1
     run.folder.write_summary(summary(run, "stopped" if run.stopped else "finished"))
@@ -333,6 +353,7 @@ def _saved_if_workers_fail(run: Run) -> Iterator[None]:
     try:
         yield
     except WorkerError:
+        run.record_faults()
         run.save()
         run.folder.write_summary(summary(run, "failed"))
         raise
@@ -378,7 +399,9 @@ def summary(run: Run, state: str) -> dict[str, Any]:
         "episodes_per_s": run.episodes / seconds,
         "time_split": {name: spent / seconds for name, spent in run.seconds.items()},
         "peak_memory_mb": peak_memory_mb(),
-        "returns": {name: interval(values) for name, values in returns.items() if values},
+        "returns": {name: interval(values) for name, values in returns.items() if values}
+        or {"all": interval(run.sampler.running) | {"episodes": 0}},  # none has ended yet
+        "faults": run.faults_recorded,
         "seed": run.config.seed,
         "device": run.recipe.device,
         "threads": run.recipe.threads,

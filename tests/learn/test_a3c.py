@@ -103,7 +103,7 @@ def test_a_shared_step_is_a_step_of_the_stepper_alone() -> None:
     _, (shared_one,) = shared_by(compiled, 1)
     alone, rollout = compiled(0), some_rollout()
     shared_one.update(rollout, 1e-2, 0.01)
-    alone.begin(advantage_rows(rollout, 0.95)[0])
+    alone.begin(advantage_rows(rollout, 0.95, normalised=False)[0])
     alone.step(np.arange(40), Loss(1e-2, 0.2, 0.01, 0.5, 0.5))
     assert np.array_equal(flat(alone), flat(shared_one.stepper))
 

@@ -1,5 +1,9 @@
 """PPO's update: its gradient, its determinism, and that it learns."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -176,3 +180,22 @@ def test_equal_seeds_give_equal_weights_for_any_number_of_threads() -> None:
     assert 600 % SLICE  # slices of unequal size are among them
     weights = [train_on_bandit(threads, updates=3).theta for threads in (1, 1, 2, 5)]
     assert all(np.array_equal(weights[0], other) for other in weights[1:])
+
+
+def test_weights_are_the_same_when_all_is_compiled_anew(tmp_path: Path) -> None:
+    """The compiler's own order of things, which changes from process to process, is not seen."""
+    program = (
+        "from tests.learn.test_ppo import train_on_bandit\n"
+        "print(train_on_bandit(threads=1, updates=2).theta.tobytes().hex())"
+    )
+    fresh = {"PHALANX_CACHE_DIR": str(tmp_path), "PYTHONHASHSEED": "12345"}
+    ran = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, **fresh},
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    weights = train_on_bandit(threads=1, updates=2).theta.tobytes().hex()
+    assert ran.stdout.split()[-1] == weights

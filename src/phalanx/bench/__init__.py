@@ -4,7 +4,7 @@ from phalanx.config import BenchConfig
 
 
 def main(config: BenchConfig) -> int:
-    """The command: the simulator, or training."""
-    from phalanx.bench import learning, sim
+    """The command: the simulator, training, or the runners of environments."""
+    from phalanx.bench import learning, runners, sim
 
-    return (sim if config.what == "sim" else learning).main(config)
+    return {"sim": sim, "runners": runners}.get(config.what, learning).main(config)

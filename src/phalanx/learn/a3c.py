@@ -40,7 +40,7 @@ class A3C:
     def update(self, rollout: Rollout, rate: float, entropy_weight: float) -> dict[str, float]:
         """One step on the whole rollout, written to the shared weights as it is computed."""
         s = self.settings
-        rows, explained = advantage_rows(rollout, s.gae_lambda)
+        rows, explained = advantage_rows(rollout, s.gae_lambda, normalised=False)
         loss = Loss(rate, s.clip, entropy_weight, s.value_weight, s.max_grad_norm)
         self.stepper.begin(rows)
         self.stepper.steps = self.shared.begin_update()

@@ -31,6 +31,12 @@ class Actor(Protocol):
         """Actions and their log-probabilities."""
         ...
 
+    def best(
+        self, outputs: Any, masks: npt.NDArray[np.bool_], random: np.random.Generator
+    ) -> npt.NDArray[Any]:
+        """The most likely actions; no chance is needed."""
+        ...
+
 
 @kernel
 def draw_rows(logits: Any, masks: Any, dice: Any, actions: Any, log_probs: Any) -> None:
@@ -83,3 +89,8 @@ class CompiledActor:
         dice = random.integers(2**32, size=rows)
         draw_rows(outputs, masks, dice, actions, log_probs)
         return actions, log_probs
+
+    def best(
+        self, outputs: Any, masks: npt.NDArray[np.bool_], random: np.random.Generator
+    ) -> npt.NDArray[Any]:
+        return np.where(masks, outputs, -np.inf).argmax(axis=1)

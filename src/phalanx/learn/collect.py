@@ -26,7 +26,7 @@ from phalanx.cage2.scenario import (
     RESTORE_COST,
     VERB_OF_ACTION,
 )
-from phalanx.learn.mlp import exp, fast, forward
+from phalanx.learn.mlp import add_up, exp, fast, forward
 from phalanx.learn.rollout import Rollout
 
 BLOCK = 128  # networks that are played together
@@ -91,16 +91,13 @@ def sample(logits: Any, mask: Any, die: int, shares: Any) -> tuple[int, Any]:
     for a in range(len(logits)):
         logits[a] += NEVER * (np.float32(1) - np.float32(mask[a]))
         top = max(top, logits[a])
-    total = np.float32(0)
     for a in range(len(logits)):
         shares[a] = exp(logits[a] - top) * np.float32(mask[a])
-        total += shares[a]
+    total = add_up(shares)
     left = np.float32(die) * np.float32(2.0**-32) * total
     first = 0  # skip whole groups, then look at each
     while first + GROUP <= len(logits):
-        group = np.float32(0)
-        for a in range(first, first + GROUP):
-            group += shares[a]
+        group = add_up(shares[first : first + GROUP])
         if group > left:
             break
         left -= group

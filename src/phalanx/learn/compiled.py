@@ -8,7 +8,7 @@ import numpy.typing as npt
 from phalanx.cage2.crew import Crew, join, leave, next_piece
 from phalanx.cage2.rule import kernel
 from phalanx.learn.collect import NEVER, join_columns
-from phalanx.learn.mlp import exp, fast, forward, work_size
+from phalanx.learn.mlp import add_up, exp, fast, forward, work_size
 from phalanx.learn.policy import Policy
 from phalanx.learn.ppo_kernel import STATS, ppo_slice
 from phalanx.learn.rollout import Arrays, Rollout
@@ -136,10 +136,10 @@ def log_prob_of(logits: Any, mask: Any, action: int) -> Any:
     for a in range(len(logits)):
         logits[a] += NEVER * (np.float32(1) - np.float32(mask[a]))
         top = max(top, logits[a])
-    total = np.float32(0)
+    chosen = logits[action] - top
     for a in range(len(logits)):
-        total += exp(logits[a] - top)
-    return logits[action] - top - np.log(total)
+        logits[a] = exp(logits[a] - top)
+    return chosen - np.log(add_up(logits))
 
 
 class CompiledStepper:

@@ -139,6 +139,11 @@ class PlainActor:
         actions, log_probs = self.head.draw(outputs, allowed, noise)
         return actions.cpu().numpy(), log_probs.cpu().numpy()
 
+    def best(
+        self, outputs: Tensor, masks: npt.NDArray[np.bool_], random: np.random.Generator
+    ) -> npt.NDArray[Any]:
+        return self.head.best(outputs, torch.from_numpy(masks).to(self.device)).cpu().numpy()
+
 
 # --- learning -------------------------------------------------------------------------------------
 

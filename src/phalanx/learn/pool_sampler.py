@@ -5,6 +5,7 @@ begins another one; the rollout is done when as many columns are full as there a
 slow environment is simply in fewer of them, and what it has so far goes into the next rollout.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,11 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 from phalanx.envs.arrived import Arrived
+from phalanx.envs.faults import Fault
 from phalanx.envs.pool import Pool
 from phalanx.learn.actor import Actor
 from phalanx.learn.rollout import Arrays, Rollout, columns_of, empty_rollout
+from phalanx.learn.sampler import Stopped
 
 Ints = npt.NDArray[np.int64]
 
@@ -39,10 +42,14 @@ class PoolSampler:
         self.gamma, self.reward_scale, self.seed = gamma, reward_scale, seed
         self.env_seeds = env_seeds
         self.version = self.collected = 0
+        self._begun = False
+        self.stop: Callable[[], bool] = lambda: False
+        self.running = np.zeros(pool.n_envs)  # returns of the episodes under way
         n, space = pool.n_envs, pool.single_action_space
         self._in_step = pool.wait_for == n
-        self._width = n if self._in_step else 2 * n  # columns: full ones, and unfinished ones
-        self._scale = _Scale(space)
+        # Columns: full ones (by the last rows perhaps a few too many), and unfinished ones.
+        self._width = n if self._in_step else 2 * n + pool.wait_for
+        self._scale = Scale(space)
         self._num_actions = int(space.n) if isinstance(space, spaces.Discrete) else 0
         shape, dtype = pool.single_observation_space.shape, pool.single_observation_space.dtype
         assert shape is not None
@@ -53,7 +60,9 @@ class PoolSampler:
         ]
         self._column: Ints = np.arange(n)  # of each environment
         self._turn: Ints = np.zeros(n, np.int64)  # how far it has come in it
-        self._waiting: Arrived | None = None  # rows that no action was sent for
+        self._obs = obs[:n].copy()  # the last of each environment
+        self._masks = np.ones((n, self._num_actions), np.bool_)
+        self._idle = np.zeros(n, np.bool_)  # environments that no action was sent to
         self._random = np.random.default_rng(0)
 
     def take(self, weights: Any, version: int) -> None:
@@ -64,21 +73,36 @@ class PoolSampler:
         """As many full columns as there are environments."""
         self._random = np.random.default_rng([self.seed, 2, self.collected])
         self.collected += 1
-        rollout = self._next_rollout()
-        if self._waiting is None:
+        rollout, done = self._next_rollout(), list[int]()
+        if not self._begun:
             self.pool.reset(self.env_seeds)
-            self._waiting = self.pool.recv()
-        arrived, done = self._waiting, []
-        seen, values = self.actor.see(self.actor.prepare(arrived.obs))
+            while not self._idle.all():
+                self._note(self.pool.recv())
+            self._begun = True
+        ids = np.flatnonzero(self._idle)
+        seen, values = self.actor.see(self._obs[ids])
         while True:
-            self._act(rollout, arrived, seen, values)
+            self._act(rollout, ids, seen, values)
+            if self.stop():
+                raise Stopped
             arrived = self.pool.recv()
-            seen, values = self.actor.see(self.actor.prepare(arrived.obs))
+            self._note(arrived)
+            ids = arrived.env_ids
+            seen, values = self.actor.see(self._obs[ids])
             done += self._store(rollout, arrived, values)
             if len(done) >= self.pool.n_envs:
-                break
-        self._waiting = arrived
-        return rollout if self._in_step else columns_of(rollout, np.array(done))
+                return rollout if self._in_step else columns_of(rollout, np.array(done))
+            if self._in_step and done:  # who has failed on the way is behind the others
+                behind = self._turn[ids] < self.turns
+                ids, seen, values = ids[behind], seen[behind], values[behind]
+
+    def _note(self, arrived: Arrived) -> None:
+        """Remember what is to be acted on."""
+        ids = arrived.env_ids
+        self._obs[ids] = self.actor.prepare(arrived.obs)
+        if arrived.action_masks is not None:
+            self._masks[ids] = arrived.action_masks
+        self._idle[ids] = True
 
     def _next_rollout(self) -> Rollout:
         """The rollout to be filled, with what is unfinished in the one before."""
@@ -102,18 +126,17 @@ class PoolSampler:
         self._free = len(self._column)
         return rollout
 
-    def _act(self, rollout: Rollout, arrived: Arrived, seen: Any, values: Any) -> None:
-        """Draw actions for these rows, note them, and send them."""
-        ids, rows = arrived.env_ids, len(arrived.env_ids)
-        if arrived.action_masks is None:
-            masks = np.ones((rows, self._num_actions), np.bool_)
-        else:
-            masks = arrived.action_masks
+    def _act(self, rollout: Rollout, ids: Ints, seen: Any, values: Any) -> None:
+        """Draw actions for these environments, note them, and send them."""
+        if not len(ids):
+            return
+        masks = self._masks[ids]
         actions, log_probs = self.actor.draw(seen, masks, self._random)
         where = self._turn[ids], self._column[ids]
-        rollout.obs[where], rollout.masks[where] = self.actor.prepare(arrived.obs), masks
-        rollout.actions[where] = actions.reshape(rows, *rollout.actions.shape[2:])
+        rollout.obs[where], rollout.masks[where] = self._obs[ids], masks
+        rollout.actions[where] = actions.reshape(len(ids), *rollout.actions.shape[2:])
         rollout.log_probs[where], rollout.values[where] = log_probs, values
+        self._idle[ids] = False
         self.pool.send(self._scale(actions), ids, self.version)
 
     def _store(self, rollout: Rollout, arrived: Arrived, values: Any) -> list[int]:
@@ -136,6 +159,8 @@ class PoolSampler:
         rollout.ended[where] = rollout.counted[where] = ended
         rollout.returns[where] = arrived.episode_returns[played]
         rollout.lengths[where] = arrived.episode_lengths[played]
+        self.running[arrived.env_ids] += arrived.rewards
+        self.running[arrived.env_ids[arrived.terminated | arrived.truncated]] = 0
         self._turn[ids] += 1
         full = ids[self._turn[ids] == self.turns]
         done: list[int] = self._column[full].tolist()
@@ -145,6 +170,11 @@ class PoolSampler:
             self._turn[full] = 0
             rollout.versions[self._column[full]] = self.version
         return done
+
+    @property
+    def faults(self) -> list[Fault]:
+        """What failed in the pool so far."""
+        return self.pool.faults
 
     def save(self) -> Arrays:
         """Nothing: environments cannot be saved in the middle of an episode."""
@@ -157,7 +187,7 @@ class PoolSampler:
         self.pool.close()
 
 
-class _Scale:
+class Scale:
     """What networks draw as what the environment takes."""
 
     def __init__(self, space: Any) -> None:

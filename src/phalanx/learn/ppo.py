@@ -65,7 +65,9 @@ class PPO:
         self.shuffle.bit_generator.state = facts["shuffle"]
 
 
-def advantage_rows(rollout: Rollout, gae_lambda: float) -> tuple[Rows, float]:
+def advantage_rows(
+    rollout: Rollout, gae_lambda: float, *, normalised: bool = True
+) -> tuple[Rows, float]:
     """The rows of a rollout, and how much of the targets' variance the critic explained."""
     advantages = np.empty_like(rollout.rewards)
     gae(
@@ -74,7 +76,8 @@ def advantage_rows(rollout: Rollout, gae_lambda: float) -> tuple[Rows, float]:
     )  # fmt: skip
     targets = advantages + rollout.values
     explained = explained_variance(targets, rollout.values)
-    advantages = (advantages - advantages.mean()) / (advantages.std() + np.float32(1e-8))
+    if normalised:
+        advantages = (advantages - advantages.mean()) / (advantages.std() + np.float32(1e-8))
     return to_rows(rollout, rollout.log_probs, advantages, targets), explained
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from phalanx.learn.mlp import Floats, Sizes, backward, exp, fast, forward
+from phalanx.learn.mlp import Floats, Sizes, add_up, backward, exp, fast, forward
 
 # Columns of a slice's sums.
 STATS = ("policy_loss", "value_loss", "entropy", "kl", "clip_fraction")
@@ -28,20 +28,19 @@ def ppo_slice(
     logits = forward(actor, actor_sizes, x_actor, actor_work)
     values = forward(critic, critic_sizes, x_critic, critic_work)
     share = np.float32(1) / np.float32(rows_in_batch)
+    weights = np.empty(width, np.float32)
     policy_loss = value_loss = entropies = kls = clipped = np.float32(0)
     for r in range(rows):
         top = np.float32(-3e38)
         for a in range(width):
             logits[r, a] += NEVER * (np.float32(1) - np.float32(masks[r, a]))
             top = max(top, logits[r, a])
-        total = np.float32(0)
-        weighted = np.float32(0)
         for a in range(width):
             z = logits[r, a] - top
             p = exp(z)
             d_logits[r, a] = p
-            total += p
-            weighted += p * z
+            weights[a] = p * z
+        total, weighted = add_up(d_logits[r]), add_up(weights)
         log_total = np.log(total)
         inverse = np.float32(1) / total
         entropy = log_total - weighted * inverse

@@ -1,5 +1,6 @@
 """Fill rollouts of CAGE-2 with a policy; here the compiled way, in `plain.py` any torch module."""
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,8 +15,17 @@ from phalanx.learn.policy import Policy
 from phalanx.learn.rollout import Arrays, Rollout, empty_rollout
 
 
+class Stopped(Exception):
+    """The run is to end: what was being collected is not needed any more."""
+
+
 class Sampler(Protocol):
-    """Whoever can fill a rollout: take the newest weights, then collect."""
+    """Whoever can fill a rollout: take the newest weights, then collect.
+
+    A sampler that may take long looks at `stop` and raises `Stopped` when it is true.
+    """
+
+    stop: Callable[[], bool]
 
     def take(self, weights: Any, version: int) -> None: ...
 
@@ -56,6 +66,7 @@ class Cage2Sampler:
         next_obs = rollouts[0].next_obs  # one for all: where the games stand
         self.rollouts = [rollout._replace(next_obs=next_obs) for rollout in rollouts]
         self.version = 0
+        self.stop: Callable[[], bool] = lambda: False  # a rollout takes less than a second
 
     @property
     def rollout(self) -> Rollout:
@@ -67,6 +78,13 @@ class Cage2Sampler:
         self.rollouts = self.rollouts[1:] + self.rollouts[:1]
         self.rollout.versions[:] = self.version
         return self.rollout
+
+    @property
+    def running(self) -> npt.NDArray[np.float64]:
+        """Returns of the episodes under way."""
+        return self.batch.nets["tenths"] / 10
+
+    faults: tuple[Any, ...] = ()  # the compiled game has none
 
     def close(self) -> None:
         self.batch.close()

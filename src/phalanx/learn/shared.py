@@ -33,18 +33,20 @@ class Shared:
     """The block, laid out for networks of `size` weights and so many workers.
 
     weights, mean, square: float32 [size], the last two as Adam keeps them.
+    running: float64 [N], the returns of the episodes under way.
     lines: int64 [W, 8], each worker's own counts: BEATS (signs of life), STEPS and EPISODES.
     """
 
-    def __init__(self, fd: int, size: int, num_workers: int) -> None:
+    def __init__(self, fd: int, size: int, num_workers: int, n_envs: int = 0) -> None:
         numbers = 4 * LINE + num_workers * LINE
-        whole = 8 * numbers + 3 * 4 * size
+        whole = 8 * (numbers + n_envs) + 3 * 4 * size
         if os.fstat(fd).st_size < whole:
             os.ftruncate(fd, whole)
         memory = mmap.mmap(fd, whole)
         counts: Ints = np.frombuffer(memory, np.int64, numbers)
         self.counters, self.lines = counts[: 4 * LINE], counts[4 * LINE :].reshape(-1, LINE)
-        floats: Floats = np.frombuffer(memory, np.float32, 3 * size, 8 * numbers)
+        self.running = np.frombuffer(memory, np.float64, n_envs, 8 * numbers)
+        floats: Floats = np.frombuffer(memory, np.float32, 3 * size, 8 * (numbers + n_envs))
         self.weights, self.mean, self.square = floats.reshape(3, size)
 
     @property

@@ -1,0 +1,127 @@
+"""Environments that runners are measured with: one for each way in which they are slow."""
+
+import time
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+FIXED_LOOPS = 160_000
+LOOPS = 500  # of Python between two looks at the clock, some 10 µs
+TAIL_S, USUAL_S, TAIL_SHARE = 0.020, 0.001, 0.05
+MEAN_WAIT_S = TAIL_SHARE * TAIL_S + (1 - TAIL_SHARE) * USUAL_S
+
+Step = tuple[Any, float, bool, bool, dict[str, Any]]
+
+
+class Nothing(gymnasium.Env[Any, Any]):
+    """Does nothing, and never ends: what is left is the runner."""
+
+    observation_space: Any = spaces.Box(-1, 1, (52,), np.float32)
+    action_space: Any = spaces.Discrete(145)
+    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012
+
+    def __init__(self) -> None:
+        self.obs = np.zeros(self.observation_space.shape, self.observation_space.dtype)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        return self.obs, {}
+
+    def step(self, action: Any) -> Step:
+        return self.obs, 0.0, False, False, {}
+
+
+class Works(Nothing):
+    """The same Python in every step, some 3 ms; longer where cores slow each other down."""
+
+    def step(self, action: Any) -> Step:
+        for _ in range(FIXED_LOOPS):
+            pass
+        return super().step(action)
+
+
+class Computes(Nothing):
+    """Three milliseconds of Python, by the thread's own clock."""
+
+    def step(self, action: Any) -> Step:
+        compute(3)
+        return super().step(action)
+
+
+class Waits(Nothing):
+    """A millisecond most of the time, twenty one time in twenty; it sleeps meanwhile."""
+
+    def step(self, action: Any) -> Step:
+        time.sleep(TAIL_S if self.np_random.random() < TAIL_SHARE else USUAL_S)
+        return super().step(action)
+
+
+class Paced(Nothing):
+    """Sleeps for a millisecond, or as long as it is told to."""
+
+    sleep_s = 0.001
+
+    def step(self, action: Any) -> Step:
+        time.sleep(self.sleep_s)
+        return super().step(action)
+
+
+class Signals(Nothing):
+    """A light is on; the button under it gives 1, the others nothing. Episodes of 20 steps.
+
+    A step takes two milliseconds of Python.
+    """
+
+    observation_space: Any = spaces.Box(0, 1, (4,), np.float32)
+    action_space = spaces.Discrete(4)
+    length, work_ms = 20, 2.0
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.turn = 0
+        return self.next_light(), {}
+
+    def next_light(self) -> Any:
+        self.light = int(self.np_random.integers(4))
+        return self.show()
+
+    def show(self) -> Any:
+        self.obs[:] = 0
+        self.obs[self.light] = 1
+        return self.obs
+
+    def step(self, action: Any) -> Step:
+        compute(self.work_ms)
+        reward = float(action == self.light)
+        self.turn += 1
+        return self.next_light(), reward, False, self.turn >= self.length, {}
+
+
+class Pictures(Signals):
+    """The same with a picture of 64 x 64 pixels, a quarter of which is lit; 5 ms of Python."""
+
+    observation_space = spaces.Box(0, 255, (64, 64, 3), np.uint8)
+    work_ms = 5.0
+
+    def show(self) -> Any:
+        self.obs[:] = 0
+        self.obs[16 * self.light : 16 * (self.light + 1)] = 255
+        return self.obs
+
+
+def compute(milliseconds: float) -> None:
+    """Python for so long by the thread's own clock.
+
+    It leaves out what cores lose when all of them are busy, which users do pay (see `Works`): what
+    is compared is how well a runner keeps the cores at work.
+    """
+    end = time.thread_time() + milliseconds / 1000
+    while time.thread_time() < end:
+        for _ in range(LOOPS):
+            pass

@@ -1,0 +1,58 @@
+"""What was done in a while, and the CPU time that it cost."""
+
+import os
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from phalanx.machine import process_tree
+
+
+class Spent(NamedTuple):
+    """One measurement."""
+
+    steps: int
+    seconds: float
+    cpu_s: float
+    """of this process and all below it"""
+    own_cpu_s: float
+    """of this process alone"""
+    others_cores: float
+    """that processes of other people kept busy meanwhile: with many, the figures mean little"""
+
+
+def spend(seconds: float, step: Callable[[], int]) -> Spent:
+    """Repeat `step`, which returns how many steps it took, until the time is over."""
+    tree = process_tree() - {os.getpid()}
+    below, own, busy = cpu_of(tree), time.process_time(), busy_s()
+    steps, began = 0, time.perf_counter()
+    while (spent := time.perf_counter() - began) < seconds:
+        steps += step()
+    own = time.process_time() - own
+    cpu = own + max(cpu_of(tree) - below, 0.0)
+    others = max(busy_s() - busy - cpu, 0.0) / max(spent, 1e-9)
+    return Spent(steps, spent, cpu, own, others)
+
+
+def cpu_of(pids: set[int]) -> float:
+    """Seconds that these processes have computed, with all their threads."""
+    return sum(map(_cpu_s, pids))
+
+
+def _cpu_s(pid: int) -> float:
+    try:
+        return time.clock_gettime((~pid << 3) | 2)  # the process's own clock, see clock_gettime(2)
+    except OSError:  # it has ended
+        return 0.0
+
+
+def busy_s() -> float:
+    """Seconds that all cores have computed for anybody; 0 where there is no /proc."""
+    try:
+        with open("/proc/stat") as file:
+            user, nice, system, _idle, _waiting, *interrupts = map(
+                int, file.readline().split()[1:9]
+            )
+    except OSError:
+        return 0.0
+    return (user + nice + system + sum(interrupts)) / os.sysconf("SC_CLK_TCK")

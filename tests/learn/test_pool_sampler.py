@@ -1,0 +1,126 @@
+"""Rollouts from a pool: every step is in one column, once, with what it led to."""
+
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+from phalanx.envs import make_pool
+from phalanx.learn.actor import CompiledActor
+from phalanx.learn.policy import Policy
+from phalanx.learn.pool_sampler import PoolSampler
+from tests import odd_envs
+
+GAMMA = 0.9
+
+
+def sampler(env: Any, n_envs: int, turns: int, **options: Any) -> PoolSampler:
+    pool = make_pool(env, n_envs=n_envs, **{"num_workers": 0, **options})
+    policy = Policy(3, 4, hidden=(8,), truth_size=0, seed=1)
+    return PoolSampler(pool, CompiledActor(policy), turns, gamma=GAMMA, reward_scale=1.0, seed=0)
+
+
+def test_each_row_holds_an_observation_its_action_and_what_that_led_to() -> None:
+    """`Counting` shows the number of steps and pays the number after the step; 5 to an episode."""
+    player = sampler(odd_envs.Counting, n_envs=3, turns=12)
+    for first in (0, 12):
+        r = player.collect()
+        counts = (np.arange(first, first + 12) % 5)[:, None]
+        assert np.array_equal(r.obs[:, :, 1], np.broadcast_to(counts, (12, 3)))
+        assert np.array_equal(r.rewards, np.broadcast_to(counts + 1, (12, 3)))
+        assert np.array_equal(r.ended, np.broadcast_to(counts == 4, (12, 3)))
+        assert np.array_equal(r.discounts == 0, r.ended)  # terminated: nothing follows
+        assert (r.returns[r.counted] == 15).all()
+        assert (r.lengths[r.counted] == 5).all()
+        goes_on = ~r.ended[:-1]
+        assert np.array_equal(r.next_values[:-1][goes_on], r.values[1:][goes_on])
+        values = player.actor.see(r.obs.reshape(36, 3))[1].reshape(12, 3)
+        assert np.allclose(r.values, values, atol=1e-6)
+    player.close()
+
+
+class CutShort(odd_envs.Counting):
+    """Episodes that a time limit cuts after three steps."""
+
+    def step(self, action: Any) -> Any:
+        obs, reward, _, _, info = super().step(action)
+        return obs, reward, False, self.count >= 3, info
+
+
+def test_an_episode_that_was_cut_goes_on_in_value_from_its_last_observation() -> None:
+    player = sampler(CutShort, n_envs=2, turns=6)
+    r = player.collect()
+    assert (r.discounts == np.float32(GAMMA)).all()
+    assert np.array_equal(r.ended[:, 0], [False, False, True] * 2)
+    last = r.obs[2].copy()
+    last[:, 1] = 3
+    assert np.allclose(r.next_values[2], player.actor.see(last)[1], atol=1e-6)
+    player.close()
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_out_of_step_no_step_is_lost_or_counted_twice(workers: int) -> None:
+    player = sampler(odd_envs.Counting, n_envs=6, turns=7, num_workers=workers, wait_for=2)
+    steps: list[tuple[float, float]] = []
+    for _ in range(6):
+        r = player.collect()
+        assert r.rewards.shape[1] >= 6
+        for column in range(r.rewards.shape[1]):
+            counts = r.obs[:, column, 1]
+            assert np.array_equal(r.rewards[:, column], counts + 1)
+            assert np.array_equal(counts[1:], (counts[:-1] + 1) % 5)  # one environment, in order
+        steps += [tuple(row) for row in r.obs[:, :, :2].reshape(-1, 2).tolist()]
+    assert len(set(steps)) == len(steps)  # (dice of the episode, turn) is unique
+    player.close()
+
+
+def test_weights_of_another_version_are_noted_with_the_columns() -> None:
+    player = sampler(odd_envs.Counting, n_envs=4, turns=3, wait_for=4)
+    assert (player.collect().versions == 0).all()
+    player.take(player.actor.policy.theta.copy(), version=5)  # type: ignore[attr-defined]
+    assert (player.collect().versions == 5).all()
+    player.close()
+
+
+def test_an_environment_that_fails_costs_its_episode_and_nothing_else() -> None:
+    player = sampler(odd_envs.Raises, n_envs=4, turns=30, max_restarts=1000)
+    r = player.collect()
+    assert len(player.faults) > 3  # one action in four lets it raise
+    for column in range(4):
+        counts, ended = r.obs[:, column, 1], r.ended[:, column]
+        assert np.array_equal(r.rewards[:, column], counts + 1)
+        # A new episode begins after an end, whether it was counted or lost, and only there.
+        assert np.array_equal(counts[1:] == 0, ended[:-1])
+    assert (r.actions != odd_envs.ACT_UP).all()  # what was not played is not learnt from
+    assert r.counted.sum() < r.ended.sum()
+    assert (r.returns[r.counted] == 15).all()
+    player.close()
+
+
+def test_a_slow_environment_is_in_fewer_columns() -> None:
+    player = sampler(SomeAreSlow, n_envs=8, turns=5, num_workers=8, wait_for=1)
+    slow = np.concatenate([player.collect().obs[0, :, 2] for _ in range(12)])
+    of_all = player._obs[:, 2].mean()
+    assert 0 < of_all < 1
+    assert 0 < slow.mean() < of_all / 2
+    player.close()
+
+
+class SomeAreSlow(odd_envs.Counting):
+    """Some, by their first throw, sleep; the last number says so."""
+
+    slow: bool | None = None
+
+    def reset(self, **options: Any) -> Any:
+        _, info = super().reset(**options)
+        if self.slow is None:
+            self.slow = self.dice > 0.6
+        return self.see(), info
+
+    def see(self) -> Any:
+        return np.array([self.dice, self.count, bool(self.slow)], np.float32)
+
+    def step(self, action: Any) -> Any:
+        time.sleep(0.02 if self.slow else 0.001)
+        return super().step(action)

@@ -1,0 +1,231 @@
+"""Training on any Gymnasium environment: the same run whatever steps it, and what it logs."""
+
+import csv
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+import phalanx
+from phalanx.cli import main
+from phalanx.config import TrainConfig
+from tests import odd_envs
+from tests.test_training import rows, theta
+
+HERE = __name__
+
+
+def short(tmp_path: Path, name: str, **changes: Any) -> TrainConfig:
+    settings: dict[str, Any] = {
+        "env": "CartPole-v1", "num_envs": 10, "update_steps": 32, "total_steps": 10 * 32 * 4,
+        "num_workers": 0, "output_dir": tmp_path, "name": name,
+    }  # fmt: skip
+    return TrainConfig(**{**settings, **changes})
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+def test_equal_seeds_give_equal_weights_on_any_number_of_workers(
+    tmp_path: Path, overlap: bool
+) -> None:
+    runs = [
+        phalanx.train(short(tmp_path, f"{workers}", num_workers=workers, overlap=overlap))
+        for workers in (0, 1, 2, 5)
+    ]
+    assert all(np.array_equal(theta(runs[0]), theta(run)) for run in runs[1:])
+    first, *others = (rows(tmp_path / run.folder.path.name, "episodes") for run in runs)
+    assert first
+    assert all(other == first for other in others)
+    assert set(runs[0].lags) == ({0, 1} if overlap else {0})
+
+
+def test_samplers_take_new_weights_every_so_often_and_no_batch_is_older(tmp_path: Path) -> None:
+    for overlap in (False, True):
+        run = phalanx.train(
+            short(tmp_path, f"{overlap}", sync_every=3, overlap=overlap, total_steps=10 * 32 * 9)
+        )
+        assert max(run.lags) == (3 if overlap else 2)
+        lags = [int(row["lag"]) for row in rows(tmp_path / f"{overlap}", "updates")]
+        assert max(lags) <= 3
+
+
+def test_ppo_out_of_step_drops_what_is_too_old_and_counts_it(tmp_path: Path) -> None:
+    run = phalanx.train(short(tmp_path, "x", wait_for=3, num_workers=2, total_steps=10 * 32 * 8))
+    assert max(run.lags) <= 1
+    logged = rows(tmp_path / "x", "updates")
+    assert sum(int(row["dropped_steps"]) for row in logged) == run.dropped_steps
+
+
+class Target(gymnasium.Env[Any, Any]):
+    """Say the number that is shown: a continuous action in a space that is not around 0."""
+
+    observation_space = spaces.Box(0, 1, (1,), np.float32)
+    action_space = spaces.Box(2, 6, (1,), np.float32)
+
+    def reset(self, **options: Any) -> Any:
+        super().reset(**options)
+        self.turn, self.shown = 0, self.np_random.random(1).astype(np.float32)
+        return self.shown, {}
+
+    def step(self, action: Any) -> Any:
+        missed = float(abs(action[0] - (2 + 4 * self.shown[0])))
+        self.turn, self.shown = self.turn + 1, self.np_random.random(1).astype(np.float32)
+        return self.shown, -missed, False, self.turn == 10, {}
+
+
+def test_continuous_actions_are_learnt(tmp_path: Path) -> None:
+    config = short(
+        tmp_path, "x", env=f"{HERE}:Target", total_steps=30_000, gamma=0.0, learning_rate=3e-3
+    )
+    phalanx.train(config)
+    returns = [float(row["return"]) for row in rows(tmp_path / "x", "episodes")]
+    assert np.mean(returns[:20]) < -9  # by chance
+    assert np.mean(returns[-50:]) > -5
+
+
+class Colours(gymnasium.Env[Any, Any]):
+    """An image whose colour says which of three actions pays."""
+
+    observation_space = spaces.Box(0, 255, (24, 24, 3), np.uint8)
+    action_space = spaces.Discrete(3)
+
+    def reset(self, **options: Any) -> Any:
+        super().reset(**options)
+        self.turn = 0
+        return self.paint(), {}
+
+    def paint(self) -> Any:
+        self.colour = int(self.np_random.integers(3))
+        image = self.np_random.integers(0, 40, (24, 24, 3), np.uint8)
+        image[..., self.colour] += 60
+        return image
+
+    def step(self, action: Any) -> Any:
+        right, self.turn = float(action == self.colour), self.turn + 1
+        return self.paint(), right, False, self.turn == 10, {}
+
+
+@pytest.mark.parametrize("algo", ["ppo", "impala"])
+def test_images_are_learnt_from(tmp_path: Path, algo: str) -> None:
+    config = short(
+        tmp_path, "x", env=f"{HERE}:Colours", algo=algo, total_steps=20_000, gamma=0.0,
+        k_epochs=3, num_workers=0, learning_rate=2e-3, hidden=(32,),
+    )  # fmt: skip
+    run = phalanx.train(config)
+    assert np.mean([value for _, value in run.recent][-50:]) > 8
+
+
+# --- what can happen ------------------------------------------------------------------------------
+
+
+class Slow(odd_envs.Counting):
+    def step(self, action: Any) -> Any:
+        time.sleep(0.02)
+        return super().step(action)
+
+
+@pytest.mark.parametrize("algo", ["ppo", "impala"])
+def test_a_timed_run_stops_within_a_second_of_its_limit(tmp_path: Path, algo: str) -> None:
+    config = short(
+        tmp_path, "x", env=f"{HERE}:Slow", algo=algo, num_workers=2, num_envs=4, update_steps=500,
+        duration=1.5 / 3600,
+    )  # fmt: skip
+    began = time.monotonic()
+    seen: list[float] = []
+    run = phalanx.train(config, on_update=lambda run: seen.append(time.monotonic()))
+    assert time.monotonic() - began < 1.5 + 1 + STARTING_S
+    summary = json.loads((tmp_path / "x" / "summary.json").read_text())
+    assert summary["returns"]["all"]["mean"] is not None
+    assert run.updates == len(seen)
+
+
+STARTING_S = 4.0  # on a busy machine
+
+
+def test_failed_environments_are_logged_and_training_goes_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = short(
+        tmp_path, "x", env="tests.odd_envs:Raises", num_workers=2, max_restarts=10_000,
+        total_steps=2000,
+    )  # fmt: skip
+    run = phalanx.train(config)
+    assert run.steps >= 2000
+    with (tmp_path / "x" / "faults.csv").open() as file:
+        faults = list(csv.DictReader(file))
+    assert len(faults) > 5
+    assert "the reactor is on fire" in faults[0]["what"]
+    assert "the reactor is on fire" in capsys.readouterr().err
+    assert json.loads((tmp_path / "x" / "summary.json").read_text())["faults"] == len(faults)
+
+
+def test_one_summary_for_every_algorithm_and_layout(tmp_path: Path) -> None:
+    cage2 = {"env": "cage2", "num_envs": 32, "horizon": 20, "update_steps": 20, "total_steps": 1280}
+    configs = [
+        short(tmp_path, "ppo"),
+        short(tmp_path, "workers", num_workers=2),
+        short(tmp_path, "impala", algo="impala", replay=1),
+        short(tmp_path, "cage2", **cage2),
+        short(tmp_path, "cage2-impala", **cage2, algo="impala"),
+    ]
+    for config in configs:
+        phalanx.train(config)
+    summaries = [
+        json.loads((tmp_path / str(config.name) / "summary.json").read_text()) for config in configs
+    ]
+    assert all(summary.keys() == summaries[0].keys() for summary in summaries)
+    for summary in summaries:
+        assert summary["steps"] >= 1280
+        assert summary["returns"]["all"]["mean"] is not None
+        assert summary["steps_per_s"] == pytest.approx(summary["steps"] / summary["seconds"])
+
+
+def test_a_run_on_an_environment_goes_on_where_it_was(tmp_path: Path) -> None:
+    first = phalanx.train(short(tmp_path, "x"))
+    longer = short(tmp_path, "x", resume=tmp_path / "x", total_steps=10 * 32 * 6)
+    second = phalanx.train(longer)
+    assert second.updates == 6
+    assert second.steps == 10 * 32 * 6
+    assert second.episodes >= first.episodes
+    assert [int(row["update"]) for row in rows(tmp_path / "x", "updates")] == list(range(1, 7))
+
+
+def test_a_policy_is_evaluated_in_its_own_environment(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    phalanx.train(short(tmp_path, "x"))
+    report = tmp_path / "cells.json"
+    flags = [str(tmp_path / "x"), "--episodes", "20", "--json", str(report)]
+    assert main(["evaluate", *flags]) == 0
+    assert "CartPole-v1: return" in capsys.readouterr().out
+    (cell,) = json.loads(report.read_text())["cells"]
+    assert cell["episodes"] == 20
+    assert cell["mean"] > 8
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ("--env NoSuchEnv-v0", "NoSuchEnv"),
+        ("--env tests.odd_envs:Nowhere", "Nowhere"),
+        ("--env CartPole-v1 --wait-for 0", "wait_for must be"),
+        ("--env CartPole-v1 --num-workers -1", "num_workers must be"),
+        ("--env CartPole-v1 --num-envs-per-worker 4", "needs --num-workers"),
+        ("--env CartPole-v1 --algo pppo", "did you mean ppo"),
+        ("--env CartPole-v1 --duration 0", "duration must be more than 0"),
+        ("--algo a3c", "for environments in worker processes"),
+        ("--env FrozenLake-v1", "cannot be learnt"),
+        ("--env CartPole-v1 --learner compiled --compile", "--learner compiled"),
+    ],
+)
+def test_bad_flags_get_one_line(
+    flags: str, message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert main(["train", *flags.split(), "--output-dir", str(tmp_path)]) == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert said.count("\n") == 1
