@@ -55,7 +55,8 @@ class Slow(odd_envs.Sleeps):
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_one_worker_and_two_learn_to_balance_the_pole(tmp_path: Path, workers: int) -> None:
-    changes: dict[str, Any] = {"num_envs": 32, "hidden": (64, 64), "total_steps": 200_000}
+    changes: dict[str, Any] = {"num_envs": 16 * workers, "hidden": (64, 64), "reward_scale": 0.1}
+    changes |= {"total_steps": 250_000, "learning_rate": 3e-3}
     run = train(config(tmp_path, env="CartPole-v1", num_workers=workers, **changes))
     assert last_returns(run) >= 400
 
