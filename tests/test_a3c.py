@@ -145,13 +145,9 @@ def test_a_killed_worker_is_replaced_and_nothing_is_counted_twice(
 
 
 def test_a_worker_that_hangs_is_ended_at_its_deadline(tmp_path: Path) -> None:
-    changes: dict[str, Any] = {
-        "env": "tests.odd_envs:Hangs",
-        "step_timeout": 0.5,
-        "max_restarts": 1,
-    }
+    changes: dict[str, Any] = {"step_timeout": 0.5, "max_restarts": 1, "num_workers": 1}
     with pytest.raises(WorkerError, match=r"2 failures.*hung for longer than the step_timeout"):
-        train(config(tmp_path, env="tests.odd_envs:Hangs", num_workers=1, **changes))
+        train(config(tmp_path, env="tests.odd_envs:Hangs", **changes))
     assert summary(tmp_path / "run")["state"] == "failed"
     assert "act_up" in rows(tmp_path / "run", "faults")[0]["traceback"]
 
