@@ -64,7 +64,10 @@ def _run(arguments: list[str]) -> int:
     for name, command in COMMANDS.items():
         about = inspect.cleandoc(str(command.config.__doc__))
         sub = commands.add_parser(
-            name, help=about.splitlines()[0], description=about, epilog=f"example: {command.example}"
+            name,
+            help=about.splitlines()[0],
+            description=about,
+            epilog=f"example: {command.example}",
         )
         add_flags(sub, command.config)
 

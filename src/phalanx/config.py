@@ -33,7 +33,7 @@ RUNNER_WORK = ("nothing", "computes", "waits", "one-slow", "cyborg", "images", "
 def by_env(cage2: Any, other: Any, **metadata: Any) -> Any:
     """A field whose default is one for CAGE-2 and another for all other environments.
 
-    impala: both for that algorithm, if they are different.
+    impala, a3c: both for that algorithm, if they are different.
     """
     return field(default=None, metadata={"cage2": cage2, "other": other, **metadata})
 
@@ -83,7 +83,7 @@ class TrainConfig:
     """when to stop, in steps of all environments; goes before --total-episodes"""
     duration: float | None = None
     """stop after so many hours at the latest"""
-    update_steps: int = by_env(100, 128, impala=(100, 32))
+    update_steps: int = by_env(100, 128, impala=(100, 32), a3c=(100, 8))
     """steps of each environment between updates"""
     red_agent: str = "b_line=0.5,meander=0.5"
     """attacker: b_line, meander, sleep, or a mixture"""
@@ -103,7 +103,7 @@ class TrainConfig:
     """passes over each rollout"""
     minibatch_size: int = by_env(4096, 256, impala=(2048, 512))
     """rows of a gradient step"""
-    learning_rate: float = by_env(1e-3, 1e-3, impala=(3e-4, 2e-3))
+    learning_rate: float = by_env(1e-3, 1e-3, impala=(3e-4, 2e-3), a3c=(1e-3, 2e-3))
     """at the start"""
     final_learning_rate: float = by_env(1e-5, 0.0)
     """at the end; linear in between"""
@@ -143,7 +143,7 @@ class TrainConfig:
     """the only source of chance"""
     num_threads: int | str = "auto"
     """threads that play and learn; results do not depend on it"""
-    checkpoint_every: int = 50
+    checkpoint_every: int = by_env(50, 50, a3c=(50, 1000))
     """updates between checkpoints"""
     output_dir: Path = Path("runs")
     """where run folders are made"""
@@ -210,8 +210,7 @@ class TrainConfig:
 
     def _default(self, choices: Mapping[str, Any]) -> Any:
         pair = choices["cage2"], choices["other"]
-        if self.algo == "impala":
-            pair = choices.get("impala", pair)
+        pair = choices.get(self.algo, pair)
         return pair[0] if self.env == "cage2" else pair[1]
 
     def _check_runner(self) -> None:
@@ -226,6 +225,11 @@ class TrainConfig:
             raise ConfigError(
                 "--algo a3c is for environments in worker processes; on the compiled CAGE-2 use "
                 "ppo or impala, or give --env phalanx/Cage2-v0"
+            )
+        if self.algo == "a3c" and (workers == 0 or self.device == "cuda" or self.wait_for != "all"):
+            raise ConfigError(
+                "--algo a3c computes in its worker processes, on the CPU, all environments of a "
+                "worker in step: give --num-workers 1 or more, and no --device cuda or --wait-for"
             )
 
     @property

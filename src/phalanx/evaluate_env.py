@@ -46,7 +46,9 @@ def play_env(
     random, returns = np.random.default_rng([seed, 4]), [list[float]() for _ in range(n_envs)]
     wanted = [len(range(i, episodes, n_envs)) for i in range(n_envs)]
     with open_pool(config) as pool:
-        actor, stepper, _ = open_networks(config, pool, network)
+        actor, stepper, _ = open_networks(
+            config, pool.single_observation_space, pool.single_action_space, network
+        )
         if isinstance(stepper, CompiledStepper):
             if arrays["theta"].shape != stepper.policy.theta.shape:
                 raise CheckpointError(f"{path}: the weights do not fit the environment")

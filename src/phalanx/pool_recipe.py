@@ -36,7 +36,9 @@ def on_pool(config: TrainConfig, network: Network | None) -> Recipe:
     """Compiled networks for vectors and discrete actions; torch for all else."""
     pool = open_pool(config)
     try:
-        actor, stepper, device = open_networks(config, pool, network)
+        actor, stepper, device = open_networks(
+            config, pool.single_observation_space, pool.single_action_space, network
+        )
         sampler = PoolSampler(
             pool, actor, config.update_steps, gamma=config.gamma,
             reward_scale=config.reward_scale, seed=config.seed,
@@ -50,9 +52,13 @@ def on_pool(config: TrainConfig, network: Network | None) -> Recipe:
     return Recipe(source, learner, device, count_threads(config), (config.env,), note)
 
 
-def open_networks(config: TrainConfig, pool: Pool, network: Network | None) -> tuple[Any, Any, str]:
+def open_networks(
+    config: TrainConfig,
+    obs_space: spaces.Space[Any],
+    action_space: spaces.Space[Any],
+    network: Network | None,
+) -> tuple[Any, Any, str]:
     """An actor, a stepper, and the device of both."""
-    obs_space, action_space = pool.single_observation_space, pool.single_action_space
     threads = count_threads(config)
     if can_be_compiled(obs_space, action_space) and not plain_is_asked(config, network):
         policy = Policy(

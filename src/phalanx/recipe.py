@@ -63,6 +63,10 @@ def open_recipe(config: TrainConfig, network: Network | None = None) -> Recipe:
             "--compile and --device cuda, or give --learner torch"
         )
     if config.env != "cage2":
+        if config.algo == "a3c":
+            from phalanx.a3c import on_shared_weights
+
+            return on_shared_weights(config, network)
         from phalanx.pool_recipe import on_pool
 
         return on_pool(config, network)
@@ -181,6 +185,27 @@ def chosen_actions(name: str) -> npt.NDArray[np.bool_]:
 
 
 # --- rewards and schedules ------------------------------------------------------------------------
+
+
+def progress_of(config: TrainConfig, updates: int, episodes: int, steps: int) -> float:
+    """How much of a run is done, 0 to 1."""
+    if config.env == "cage2" and config.algo == "ppo":
+        done = updates / config.total_updates
+    elif config.total_steps is not None:
+        done = steps / config.total_steps
+    elif config.env == "cage2":
+        done = steps / (int(config.total_episodes or 1) * config.horizon)
+    else:
+        done = episodes / int(config.total_episodes or 1)
+    return min(1.0, done)
+
+
+def learning_rate_at(config: TrainConfig, progress: float) -> float:
+    return config.learning_rate + (config.final_learning_rate - config.learning_rate) * progress
+
+
+def entropy_weight_at(config: TrainConfig, progress: float) -> float:
+    return config.entropy + (config.final_entropy - config.entropy) * progress
 
 
 def turn_weights(config: TrainConfig) -> npt.NDArray[np.float32]:

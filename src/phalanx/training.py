@@ -1,13 +1,13 @@
 """Train a defender: collect, learn, record, until the budget is spent. Read this file first."""
 
+import contextlib
 import dataclasses
 import math
 import signal
 import sys
 import time
 from collections import Counter, deque
-from collections.abc import Callable
-from itertools import repeat
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
@@ -17,7 +17,7 @@ from phalanx.cage2.scenario import HORIZONS
 from phalanx.checkpoint import load_checkpoint, save_checkpoint
 from phalanx.config import EvaluateConfig, TrainConfig
 from phalanx.display import progress_display
-from phalanx.errors import CheckpointError, RunError
+from phalanx.errors import CheckpointError, RunError, WorkerError
 from phalanx.evaluate import evaluate, interval, show_beside_winner
 from phalanx.learn.rollout import Rollout, columns_of
 from phalanx.learn.sampler import Stopped
@@ -25,13 +25,17 @@ from phalanx.machine import describe_versions, peak_memory_mb
 from phalanx.recipe import (
     Network,
     choose_num_envs,
+    entropy_weight_at,
+    learning_rate_at,
     open_recipe,
+    progress_of,
     restore_price,
     shaping,
     turn_weights,
 )
 from phalanx.run_folder import RunFolder
 from phalanx.sources import InStep, Replay
+from phalanx.tally import Episode, Tally, episodes_of
 from phalanx.trained import defender_of
 
 BEFORE = ("update", "episodes", "steps", "return")
@@ -44,7 +48,7 @@ MAY_CHANGE = (
     "total_episodes", "total_steps", "duration", "num_threads", "checkpoint_every", "num_workers",
     "step_timeout", "max_restarts",
 )  # fmt: skip
-FAULT_COLUMNS = ("update", "env", "worker", "exit_code", "signal", "lost", "what")
+FAULT_COLUMNS = ("update", "env", "worker", "exit_code", "signal", "lost", "what", "traceback")
 EPISODE_COLUMNS = ("update", "env", "kind", "length", "return")
 REPLAYED = 16  # past rollouts that --replay chooses from
 RECENT = 2000  # episodes that the summary's returns are taken from
@@ -59,6 +63,8 @@ class Run:
         self.config, self.folder = config, folder
         self.recipe = open_recipe(config, network)
         self.source, self.learner = self.recipe.source, self.recipe.learner
+        self.workers = self.source if config.algo == "a3c" else None
+        self._heard_at = 0.0
         self.columns = (*BEFORE, *(f"return_{kind}" for kind in self.recipe.kinds), *AFTER)
         self.weights = turn_weights(config)
         self.replay = Replay(config.replay, REPLAYED, np.random.default_rng([config.seed, 3]))
@@ -76,51 +82,86 @@ class Run:
     @property
     def progress(self) -> float:
         """How much of the run is done, 0 to 1."""
-        c = self.config
-        if c.env == "cage2" and c.algo == "ppo":
-            done = self.updates / c.total_updates
-        elif c.total_steps is not None:
-            done = self.steps / c.total_steps
-        elif c.env == "cage2":
-            done = self.steps / (int(c.total_episodes or 1) * c.horizon)
-        else:
-            done = self.episodes / int(c.total_episodes or 1)
-        return min(1.0, done)
+        return progress_of(self.config, self.updates, self.episodes, self.steps)
 
     @property
     def spent_s(self) -> float:
         """Seconds spent on updates; never 0, so that a run stopped at once can be summed up too."""
         return max(sum(self.seconds.values()), 1e-9)
 
-    def step(self) -> None:
-        """One update: sample, learn, record."""
+    def step(self) -> bool:
+        """One update: sample, learn, record; or what workers did meanwhile, which may be nothing"""
+        if self.workers is not None:
+            return self._record_workers(self.workers.hear)
+        tally = self._learn()
+        learnt = time.perf_counter()
+        self.record(tally)
+        self.seconds["collect"] += tally.collect_s
+        self.seconds["learn"] += tally.learn_s
+        self.seconds["other"] += time.perf_counter() - learnt
+        return True
+
+    def _learn(self) -> Tally:
+        """Sample, learn."""
         c, f = self.config, self.progress
         began = time.perf_counter()
         shaped = shaping(c, self.weights, f)
         delivery = self.source.next(self.learner.stepper.weights, self.updates, shaped)
         rollout, dropped = self._without_the_too_old(delivery.rollout)
         collected = time.perf_counter()
-        rate = c.learning_rate + (c.final_learning_rate - c.learning_rate) * f
-        entropy_weight = c.entropy + (c.final_entropy - c.entropy) * f
+        rate, entropy_weight = learning_rate_at(c, f), entropy_weight_at(c, f)
         metrics = self.learner.update(rollout, rate, entropy_weight)
         for old in self.replay.add(rollout):
             self.learner.update(old, rate, entropy_weight)
         learnt = time.perf_counter()
-        self._count(rollout, dropped)
-        self._check(metrics)
-        times = {"collect_s": collected - began, "learn_s": learnt - collected}
+        lags, counts = np.unique(self.updates - rollout.versions, return_counts=True)
+        return Tally(
+            updates=1, steps=rollout.rewards.size, dropped=dropped,
+            lags=dict(zip(lags.tolist(), counts.tolist(), strict=True)),
+            episodes=episodes_of(rollout, self.recipe.kinds), rate=rate,
+            entropy_weight=entropy_weight, metrics=metrics,
+            collect_s=collected - began, learn_s=learnt - collected,
+        )  # fmt: skip
+
+    def record(self, tally: Tally) -> None:
+        """Count what updates gave, and write it down."""
+        price = restore_price(self.config, self.progress)
+        self.updates += tally.updates
+        self.steps += tally.steps
+        self.dropped_steps += tally.dropped
+        self.lags.update(tally.lags)
+        self._check(tally.metrics)
         row = {
-            "update": self.updates, "steps": self.steps, **self._record_episodes(rollout),
-            "episodes": self.episodes, "learning_rate": rate, "entropy_weight": entropy_weight,
-            "restore_price": restore_price(c, f), "lag": delivery.lag, "dropped_steps": dropped,
-            **metrics, **times,
+            "update": self.updates, "steps": self.steps, **self._record_episodes(tally.episodes),
+            "episodes": self.episodes, "learning_rate": tally.rate,
+            "entropy_weight": tally.entropy_weight, "restore_price": price, "lag": tally.lag,
+            "dropped_steps": tally.dropped, "collect_s": tally.collect_s, "learn_s": tally.learn_s,
+            **tally.metrics,
         }  # fmt: skip
         self.folder.table("updates").add(self.columns, [[_short(row[n]) for n in self.columns]])
         self.record_faults()
         self.folder.events.add(self.steps, row)
-        self.seconds["collect"] += times["collect_s"]
-        self.seconds["learn"] += times["learn_s"]
-        self.seconds["other"] += time.perf_counter() - learnt
+
+    def rest(self) -> None:
+        """Let workers stop, and record what they have finished."""
+        if self.workers is not None:
+            self._record_workers(self.workers.finish)
+
+    def _record_workers(self, hear: Callable[[], list[Tally]]) -> bool:
+        """What workers did, and the time that it took: theirs is spent side by side."""
+        self._heard_at = self._heard_at or time.perf_counter()
+        tallies, side_by_side = hear(), self.source.num_workers
+        for tally in tallies:
+            self.record(tally)
+        self.record_faults()
+        collect_s = sum(tally.collect_s for tally in tallies) / side_by_side
+        learn_s = sum(tally.learn_s for tally in tallies) / side_by_side
+        now = time.perf_counter()
+        self.seconds["collect"] += collect_s
+        self.seconds["learn"] += learn_s
+        self.seconds["other"] += now - self._heard_at - collect_s - learn_s
+        self._heard_at = now
+        return bool(tallies)
 
     def _without_the_too_old(self, rollout: Rollout) -> tuple[Rollout, int]:
         """PPO learns from columns begun with weights at most `sync_every` updates old."""
@@ -129,13 +170,6 @@ class Run:
             return rollout, 0
         kept = columns_of(rollout, np.flatnonzero(fresh))
         return kept, rollout.rewards.size - kept.rewards.size
-
-    def _count(self, rollout: Rollout, dropped: int) -> None:
-        lags, counts = np.unique(self.updates - rollout.versions, return_counts=True)
-        self.lags.update(dict(zip(lags.tolist(), counts.tolist(), strict=True)))
-        self.updates += 1
-        self.steps += rollout.rewards.size
-        self.dropped_steps += dropped
 
     def _check(self, metrics: dict[str, float]) -> None:
         """Stop at a loss that is no number; the weights that gave it are kept beside the last."""
@@ -150,22 +184,15 @@ class Run:
                 "before it; try a lower --learning-rate"
             )
 
-    def _record_episodes(self, rollout: Rollout) -> dict[str, float]:
-        """Log the episodes that ended in this rollout; mean returns, in all and by kind."""
-        turns, envs = np.nonzero(rollout.counted)
-        returns = rollout.returns[turns, envs].astype(np.float64)
-        self.episodes += len(returns)
-        kinds = rollout.kinds[turns, envs]
-        names = [self.recipe.kinds[number] for number in kinds]
-        values = [round(value, 4) for value in returns.tolist()]
-        lengths = rollout.lengths[turns, envs].tolist()
-        rows = zip(repeat(self.updates), envs.tolist(), names, lengths, values, strict=False)
+    def _record_episodes(self, ended: list[Episode]) -> dict[str, float]:
+        """Log episodes; their mean returns, in all and by kind."""
+        self.episodes += len(ended)
+        rows = [(self.updates, e.env, e.kind, e.length, round(e.total, 4)) for e in ended]
         self.folder.table("episodes").add(EPISODE_COLUMNS, rows)
-        self.recent.extend(zip(names, values, strict=True))
-        means = {"return": float(returns.mean()) if len(returns) else math.nan}
-        for number, name in enumerate(self.recipe.kinds):
-            own = returns[kinds == number]
-            means[f"return_{name}"] = float(own.mean()) if len(own) else math.nan
+        self.recent.extend((e.kind, round(e.total, 4)) for e in ended)
+        means = {"return": _mean([e.total for e in ended])}
+        for name in self.recipe.kinds:
+            means[f"return_{name}"] = _mean([e.total for e in ended if e.kind == name])
         return means
 
     def record_faults(self) -> None:
@@ -173,9 +200,12 @@ class Run:
         new = self.sampler.faults[self.faults_recorded :]
         if new:
             rows = [
-                (self.updates, f.env_id, f.worker, f.exit_code, f.signal, len(f.lost), f.what)
+                (
+                    self.updates, f.env_id, f.worker, f.exit_code, f.signal, len(f.lost), f.what,
+                    f.traceback,
+                )
                 for f in new
-            ]
+            ]  # fmt: skip
             self.folder.table("faults").add(FAULT_COLUMNS, rows)
             self.faults_recorded += len(new)
             for fault in new:
@@ -226,10 +256,16 @@ class Run:
         self.updates, self.episodes = facts["updates"], facts["episodes"]
         self.steps = facts["steps"]
         self.seconds = facts["seconds"]
+        if self.workers is not None:
+            self.workers.go_on_from(self.episodes, self.steps)
         self.recent.extend((str(name), float(value)) for name, value in facts["recent"])
         for name, size in facts["tables"].items():
             self.folder.table(name).cut(size)
         self.folder.events.forget_after(self.steps)
+
+
+def _mean(values: list[float]) -> float:
+    return float(np.mean(values)) if values else math.nan
 
 
 def _short(value: Any) -> Any:
@@ -294,19 +330,33 @@ def _loop(run: Run, on_update: Callable[[Run], None]) -> None:
 
     for sampler in run.source.samplers:
         sampler.stop = over
-    with stopped:
+    with stopped, _saved_if_workers_fail(run):
         while run.progress < 1 and not over():
+            before = run.updates // run.config.checkpoint_every
             try:
-                run.step()
+                if run.step() is not False:
+                    on_update(run)
             except Stopped:
                 break
-            on_update(run)
-            if run.updates % run.config.checkpoint_every == 0:
+            if run.updates // run.config.checkpoint_every > before:
                 run.save()
+        run.rest()
         run.record_faults()
         run.save()
     run.stopped = stopped.asked and run.progress < 1
     run.folder.write_summary(summary(run, "stopped" if run.stopped else "finished"))
+
+
+@contextlib.contextmanager
+def _saved_if_workers_fail(run: Run) -> Iterator[None]:
+    """What was learnt before environments failed too often is kept."""
+    try:
+        yield
+    except WorkerError:
+        run.record_faults()
+        run.save()
+        run.folder.write_summary(summary(run, "failed"))
+        raise
 
 
 class _Stop:

@@ -39,6 +39,7 @@ class Corridor(gymnasium.Env[npt.NDArray[np.float32], np.int64]):
 
     observation_space = gymnasium.spaces.Box(0, 1, (10,))
     action_space = gymnasium.spaces.Discrete(3)
+    last = 9
 
     def reset(self, **options: Any) -> Any:
         super().reset(**options)
@@ -47,17 +48,30 @@ class Corridor(gymnasium.Env[npt.NDArray[np.float32], np.int64]):
 
     def step(self, action: np.int64) -> Any:
         self.cell = self.cell + 1 if action == self.cell % 3 else 0
-        return self._seen(), float(self.cell == 9), self.cell == 9, False, {}
+        return self._seen(), float(self.cell == self.last), self.cell == self.last, False, {}
 
     def _seen(self) -> npt.NDArray[np.float32]:
         return np.eye(10, dtype=np.float32)[self.cell]
 
 
+def corridor(last: int = 9) -> gymnasium.Env[Any, Any]:
+    """One that is cut after 50 turns."""
+    env = Corridor()
+    env.last = last
+    return gymnasium.wrappers.TimeLimit(env, 50)
+
+
+def short_corridor() -> gymnasium.Env[Any, Any]:
+    """One whose end is found by chance in every other episode."""
+    return corridor(4)
+
+
 def make_vector(env: str, size: int) -> Any:
     """A vectorised environment that begins anew in the same step."""
     if env == "Corridor":
-        limited = [lambda: gymnasium.wrappers.TimeLimit(Corridor(), 50)] * size
-        return gymnasium.vector.SyncVectorEnv(limited, autoreset_mode=AutoresetMode.SAME_STEP)
+        return gymnasium.vector.SyncVectorEnv(
+            [corridor] * size, autoreset_mode=AutoresetMode.SAME_STEP
+        )
     return gymnasium.make_vec(
         env, size, "sync", vector_kwargs={"autoreset_mode": AutoresetMode.SAME_STEP}
     )

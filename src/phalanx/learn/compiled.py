@@ -12,6 +12,7 @@ from phalanx.learn.mlp import add_up, exp, fast, forward, work_size
 from phalanx.learn.policy import Policy
 from phalanx.learn.ppo_kernel import STATS, ppo_slice
 from phalanx.learn.rollout import Arrays, Rollout
+from phalanx.learn.shared import Shared
 from phalanx.learn.stepper import ADAM_DECAYS, ADAM_EPSILON, Loss, Rows, flat
 
 SLICE = 512  # rows of a minibatch that one thread works on at a time
@@ -158,6 +159,19 @@ class CompiledStepper:
             + SLICE * int(2 * policy.critic_sizes[0] + policy.actor_sizes[-1])
         )
         self._spaces = np.zeros((crew.num_threads, room), np.float32)
+
+    @property
+    def size(self) -> int:
+        """Numbers that `share` puts into a block."""
+        return len(self.policy.theta)
+
+    def share(self, shared: Shared, bring: bool) -> None:
+        """Keep weights and optimiser in a block that others write too; `bring` ours, or take its"""
+        if bring:
+            shared.weights[:] = self.policy.theta
+            shared.mean[:], shared.square[:] = self.mean, self.square
+        self.policy.move_to(shared.weights)
+        self.mean, self.square = shared.mean, shared.square
 
     def begin(self, rows: Rows) -> None:
         self._rows = rows

@@ -22,6 +22,7 @@ from phalanx.learn.mlp import Floats
 from phalanx.learn.module import ActorCritic
 from phalanx.learn.rollout import Arrays, Rollout
 from phalanx.learn.sampler import Cage2Sampler
+from phalanx.learn.shared import Shared
 from phalanx.learn.stepper import ADAM_DECAYS, ADAM_EPSILON, Loss, Rows, flat
 
 SLICE = 1024  # rows of a minibatch that one thread works on at a time
@@ -184,6 +185,46 @@ class PlainStepper:
         self._threads = ThreadPoolExecutor(num_threads) if on_cpu and num_threads > 1 else None
         self._slice = SLICE if on_cpu else 2**31
 
+    @property
+    def size(self) -> int:
+        """Numbers that `share` puts into a block."""
+        return sum(part.numel() for part in self._tensors())
+
+    @property
+    def steps(self) -> int:
+        return max((int(state["step"]) for state in self.adam.state.values()), default=0)
+
+    @steps.setter
+    def steps(self, steps: int) -> None:
+        for state in self.adam.state.values():
+            state["step"].fill_(float(steps))
+
+    def share(self, shared: Shared, bring: bool) -> None:
+        """Keep weights and optimiser in a block that others write too; `bring` ours, or take its"""
+        steps, at = float(self.steps), 0
+        for part in self._tensors():
+            there = [
+                torch.from_numpy(array[at : at + part.numel()]).view(part.shape)
+                for array in (shared.weights, shared.mean, shared.square)
+            ]
+            at += part.numel()
+            state = self.adam.state.get(part, {}) if part.requires_grad else {}
+            if bring:
+                mine = (part, state.get("exp_avg"), state.get("exp_avg_sq"))
+                for own, shared_one in zip(mine, there, strict=True):
+                    if own is not None:
+                        shared_one.copy_(own.detach())
+            part.data = there[0]
+            if part.requires_grad:
+                self.adam.state[part] = {
+                    "step": torch.tensor(steps), "exp_avg": there[1], "exp_avg_sq": there[2],
+                }  # fmt: skip
+
+    def _tensors(self) -> list[Tensor]:
+        """All that is learnt or measured: parameters, and buffers such as running means."""
+        buffers = [part for part in self.module.buffers() if part.is_floating_point()]
+        return [*self.module.parameters(), *buffers]
+
     def begin(self, rows: Rows) -> None:
         self._rows = [self._to(part) for part in rows]
 
@@ -241,8 +282,7 @@ class PlainStepper:
             for name in ("exp_avg", "exp_avg_sq"):
                 if name in state:
                     arrays[f"{name}_{k}"] = state[name].cpu().numpy()
-        steps = [int(state["step"]) for state in self.adam.state.values()]
-        return arrays, {"adam_steps": max(steps, default=0)}
+        return arrays, {"adam_steps": self.steps}
 
     def load(self, arrays: Arrays, facts: dict[str, Any]) -> None:
         set_weights(self.module, arrays)

@@ -36,6 +36,11 @@ class Policy:
         _initialise(self.actor, self.actor_sizes, 0.01, random)
         _initialise(self.critic, self.critic_sizes, 1.0, random)
 
+    def move_to(self, theta: Floats) -> None:
+        """Let the weights be those that lie there, and change with them."""
+        split = len(self.actor)
+        self.theta, self.actor, self.critic = theta, theta[:split], theta[split:]
+
     def copy(self) -> "Policy":
         """The same networks with weights of their own."""
         outputs = int(self.actor_sizes[-1])

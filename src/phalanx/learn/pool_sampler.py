@@ -35,9 +35,12 @@ class PoolSampler:
         reward_scale: float,
         seed: int,
         num_rollouts: int = 1,
+        env_seeds: list[int] | None = None,
     ) -> None:
+        """env_seeds: those of the environments' first episodes, if not the pool's own."""
         self.pool, self.actor, self.turns = pool, actor, turns
         self.gamma, self.reward_scale, self.seed = gamma, reward_scale, seed
+        self.env_seeds = env_seeds
         self.version = self.collected = 0
         self._begun = False
         self.stop: Callable[[], bool] = lambda: False
@@ -72,7 +75,7 @@ class PoolSampler:
         self.collected += 1
         rollout, done = self._next_rollout(), list[int]()
         if not self._begun:
-            self.pool.reset()
+            self.pool.reset(self.env_seeds)
             while not self._idle.all():
                 self._note(self.pool.recv())
             self._begun = True

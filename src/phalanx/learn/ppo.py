@@ -34,7 +34,7 @@ class PPO:
     def update(self, rollout: Rollout, rate: float, entropy_weight: float) -> dict[str, float]:
         """Several epochs over one rollout."""
         s = self.settings
-        rows, explained = _to_rows(rollout, s.gae_lambda)
+        rows, explained = advantage_rows(rollout, s.gae_lambda)
         loss = Loss(rate, s.clip, entropy_weight, s.value_weight, s.max_grad_norm)
         self.stepper.begin(rows)
         total = len(rows.advantages)
@@ -65,7 +65,9 @@ class PPO:
         self.shuffle.bit_generator.state = facts["shuffle"]
 
 
-def _to_rows(rollout: Rollout, gae_lambda: float) -> tuple[Rows, float]:
+def advantage_rows(
+    rollout: Rollout, gae_lambda: float, *, normalised: bool = True
+) -> tuple[Rows, float]:
     """The rows of a rollout, and how much of the targets' variance the critic explained."""
     advantages = np.empty_like(rollout.rewards)
     gae(
@@ -74,7 +76,8 @@ def _to_rows(rollout: Rollout, gae_lambda: float) -> tuple[Rows, float]:
     )  # fmt: skip
     targets = advantages + rollout.values
     explained = explained_variance(targets, rollout.values)
-    advantages = (advantages - advantages.mean()) / (advantages.std() + np.float32(1e-8))
+    if normalised:
+        advantages = (advantages - advantages.mean()) / (advantages.std() + np.float32(1e-8))
     return to_rows(rollout, rollout.log_probs, advantages, targets), explained
 
 
