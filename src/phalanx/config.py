@@ -103,7 +103,7 @@ class TrainConfig:
     """passes over each rollout"""
     minibatch_size: int = by_env(4096, 256, impala=(2048, 512))
     """rows of a gradient step"""
-    learning_rate: float = by_env(1e-3, 1e-3, impala=(3e-4, 2e-3), a3c=(1e-3, 2e-3))
+    learning_rate: float = by_env(1e-3, 1e-3, impala=(3e-4, 2e-3), a3c=(1e-3, 3e-3))
     """at the start"""
     final_learning_rate: float = by_env(1e-5, 0.0)
     """at the end; linear in between"""
@@ -123,7 +123,7 @@ class TrainConfig:
     """bound of the gradient's norm"""
     target_kl: float | None = None
     """end an update's epochs when the policy has moved so far"""
-    reward_scale: float = by_env(0.1, 1.0, impala=(0.02, 0.1))
+    reward_scale: float = by_env(0.1, 1.0, impala=(0.02, 0.1), a3c=(0.1, 0.1))
     """factor of the learner's rewards"""
     critic_truth: bool = True
     """let the critic (never the actor) see the true state while training"""

@@ -126,9 +126,10 @@ def _default_text(item: Any) -> str:
     if "cage2" in item.metadata:
         cage2, other = item.metadata["cage2"], item.metadata["other"]
         both = cage2 if cage2 == other else f"{cage2} for cage2, {other} for others"
-        if "impala" in item.metadata:
-            first, second = item.metadata["impala"]
-            both = f"{both}; with impala {first}, {second}"
+        for algo in ("impala", "a3c"):
+            if algo in item.metadata:
+                first, second = item.metadata[algo]
+                both = f"{both}; with {algo} {first}, {second}"
         return f" (default: {both})"
     if item.default in (dataclasses.MISSING, None, ""):
         return ""
