@@ -16,7 +16,8 @@ import pytest
 from phalanx.cli import main
 from phalanx.config import TrainConfig
 from phalanx.errors import ConfigError, WorkerError
-from phalanx.training import Run, train
+from phalanx.run import Run
+from phalanx.training import train
 from tests import odd_envs
 
 CORRIDOR = "tests.learn.tasks:short_corridor"

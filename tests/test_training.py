@@ -23,9 +23,10 @@ from phalanx.errors import CheckpointError, ConfigError, RunError
 from phalanx.evaluate import evaluate
 from phalanx.flags import from_file
 from phalanx.recipe import SIZES, shaping, turn_weights
+from phalanx.run import Run
 from phalanx.run_folder import RunFolder
 from phalanx.trained import TrainedDefender, load_defender
-from phalanx.training import Run, train
+from phalanx.training import train
 
 SMALL = {
     "num_envs": 96, "total_steps": 96 * 25 * 6, "update_steps": 25, "horizon": 40, "hidden": (16,),

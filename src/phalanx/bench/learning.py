@@ -34,8 +34,8 @@ from phalanx.learn.policy import Policy
 from phalanx.machine import describe_machine
 from phalanx.recipe import choose_num_envs, open_recipe, shaping, turn_weights
 from phalanx.results import write_json
+from phalanx.run import Run
 from phalanx.run_folder import RunFolder
-from phalanx.training import Run
 
 REFERENCE = TrainConfig(
     observation="bits", condition=(1.0, *[0.0] * 24), critic_truth=False, actions="all",

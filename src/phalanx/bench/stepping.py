@@ -118,7 +118,7 @@ def training(config: TrainConfig, learn_steps: int) -> Iterator[Opened]:
 
     Its return, if `learn_steps` are given, is that of the last episodes after so many at least.
     """
-    from phalanx.training import Run
+    from phalanx.run import Run
 
     with tempfile.TemporaryDirectory() as place:
         folder = RunFolder(Path(place) / "run")

@@ -1,0 +1,293 @@
+"""One training run: what it plays with, what it logs, and how it is saved and continued."""
+
+import math
+import sys
+import time
+from collections import Counter, deque
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from phalanx.checkpoint import load_checkpoint, save_checkpoint
+from phalanx.config import TrainConfig
+from phalanx.errors import CheckpointError, RunError
+from phalanx.evaluate import interval
+from phalanx.learn.rollout import Rollout, columns_of
+from phalanx.machine import describe_versions, peak_memory_mb
+from phalanx.recipe import (
+    Network,
+    entropy_weight_at,
+    learning_rate_at,
+    open_recipe,
+    progress_of,
+    restore_price,
+    shaping,
+    turn_weights,
+)
+from phalanx.run_folder import RunFolder
+from phalanx.sources import InStep, Replay
+from phalanx.tally import Episode, Tally, episodes_of
+
+BEFORE = ("update", "episodes", "steps", "return")
+AFTER = (
+    "learning_rate", "entropy_weight", "restore_price", "policy_loss", "value_loss", "entropy",
+    "kl", "clip_fraction", "explained_variance", "grad_norm", "epochs", "lag", "dropped_steps",
+    "collect_s", "learn_s",
+)  # fmt: skip
+MAY_CHANGE = (
+    "total_episodes", "total_steps", "duration", "num_threads", "checkpoint_every", "num_workers",
+    "step_timeout", "max_restarts",
+)  # fmt: skip
+FAULT_COLUMNS = ("update", "env", "worker", "exit_code", "signal", "lost", "what", "traceback")
+EPISODE_COLUMNS = ("update", "env", "kind", "length", "return")
+REPLAYED = 16  # past rollouts that --replay chooses from
+RECENT = 2000  # episodes that the summary's returns are taken from
+
+
+class Run:
+    """One training run: what it plays with, where it keeps things, and how far it has come."""
+
+    def __init__(
+        self, config: TrainConfig, folder: RunFolder, network: Network | None = None
+    ) -> None:
+        self.config, self.folder = config, folder
+        self.recipe = open_recipe(config, network)
+        self.source, self.learner = self.recipe.source, self.recipe.learner
+        self.workers = self.source if config.algo == "a3c" else None
+        self._heard_at = 0.0
+        self.columns = (*BEFORE, *(f"return_{kind}" for kind in self.recipe.kinds), *AFTER)
+        self.weights = turn_weights(config)
+        self.replay = Replay(config.replay, REPLAYED, np.random.default_rng([config.seed, 3]))
+        self.updates = self.episodes = self.steps = self.dropped_steps = 0
+        self.lags: Counter[int] = Counter()
+        self.seconds = {"collect": 0.0, "learn": 0.0, "other": 0.0}
+        self.recent: deque[tuple[str, float]] = deque(maxlen=RECENT)  # kind, return
+        self.stopped = False
+        self.faults_recorded = 0
+
+    @property
+    def sampler(self) -> Any:
+        return self.recipe.sampler
+
+    @property
+    def progress(self) -> float:
+        """How much of the run is done, 0 to 1."""
+        return progress_of(self.config, self.updates, self.episodes, self.steps)
+
+    @property
+    def spent_s(self) -> float:
+        """Seconds spent on updates; never 0, so that a run stopped at once can be summed up too."""
+        return max(sum(self.seconds.values()), 1e-9)
+
+    def step(self) -> bool:
+        """One update: sample, learn, record; or what workers did meanwhile, which may be nothing"""
+        if self.workers is not None:
+            return self._record_workers(self.workers.hear)
+        tally = self._learn()
+        learnt = time.perf_counter()
+        self.record(tally)
+        self.seconds["collect"] += tally.collect_s
+        self.seconds["learn"] += tally.learn_s
+        self.seconds["other"] += time.perf_counter() - learnt
+        return True
+
+    def _learn(self) -> Tally:
+        """Sample, learn."""
+        c, f = self.config, self.progress
+        began = time.perf_counter()
+        shaped = shaping(c, self.weights, f)
+        delivery = self.source.next(self.learner.stepper.weights, self.updates, shaped)
+        rollout, dropped = self._without_the_too_old(delivery.rollout)
+        collected = time.perf_counter()
+        rate, entropy_weight = learning_rate_at(c, f), entropy_weight_at(c, f)
+        metrics = self.learner.update(rollout, rate, entropy_weight)
+        for old in self.replay.add(rollout):
+            self.learner.update(old, rate, entropy_weight)
+        learnt = time.perf_counter()
+        lags, counts = np.unique(self.updates - rollout.versions, return_counts=True)
+        return Tally(
+            updates=1, steps=rollout.rewards.size, dropped=dropped,
+            lags=dict(zip(lags.tolist(), counts.tolist(), strict=True)),
+            episodes=episodes_of(rollout, self.recipe.kinds), rate=rate,
+            entropy_weight=entropy_weight, metrics=metrics,
+            collect_s=collected - began, learn_s=learnt - collected,
+        )  # fmt: skip
+
+    def record(self, tally: Tally) -> None:
+        """Count what updates gave, and write it down."""
+        price = restore_price(self.config, self.progress)
+        self.updates += tally.updates
+        self.steps += tally.steps
+        self.dropped_steps += tally.dropped
+        self.lags.update(tally.lags)
+        self._check(tally.metrics)
+        row = {
+            "update": self.updates, "steps": self.steps, **self._record_episodes(tally.episodes),
+            "episodes": self.episodes, "learning_rate": tally.rate,
+            "entropy_weight": tally.entropy_weight, "restore_price": price, "lag": tally.lag,
+            "dropped_steps": tally.dropped, "collect_s": tally.collect_s, "learn_s": tally.learn_s,
+            **tally.metrics,
+        }  # fmt: skip
+        self.folder.table("updates").add(self.columns, [[_short(row[n]) for n in self.columns]])
+        self.record_faults()
+        self.folder.events.add(self.steps, row)
+
+    def rest(self) -> None:
+        """Let workers stop, and record what they have finished."""
+        if self.workers is not None:
+            self._record_workers(self.workers.finish)
+
+    def _record_workers(self, hear: Callable[[], list[Tally]]) -> bool:
+        """What workers did, and the time that it took: theirs is spent side by side."""
+        self._heard_at = self._heard_at or time.perf_counter()
+        tallies, side_by_side = hear(), self.source.num_workers
+        for tally in tallies:
+            self.record(tally)
+        self.record_faults()
+        collect_s = sum(tally.collect_s for tally in tallies) / side_by_side
+        learn_s = sum(tally.learn_s for tally in tallies) / side_by_side
+        now = time.perf_counter()
+        self.seconds["collect"] += collect_s
+        self.seconds["learn"] += learn_s
+        self.seconds["other"] += now - self._heard_at - collect_s - learn_s
+        self._heard_at = now
+        return bool(tallies)
+
+    def _without_the_too_old(self, rollout: Rollout) -> tuple[Rollout, int]:
+        """PPO learns from columns begun with weights at most `sync_every` updates old."""
+        fresh = self.updates - rollout.versions <= self.config.sync_every
+        if self.config.algo != "ppo" or fresh.all():
+            return rollout, 0
+        kept = columns_of(rollout, np.flatnonzero(fresh))
+        return kept, rollout.rewards.size - kept.rewards.size
+
+    def _check(self, metrics: dict[str, float]) -> None:
+        """Stop at a loss that is no number; the weights that gave it are kept beside the last."""
+        wrong = [name for name, value in metrics.items() if not math.isfinite(value)]
+        if wrong:
+            failed = self.folder.checkpoint.with_name("failed.npz")
+            self.save(failed)
+            self.folder.write_summary(summary(self, "failed"))
+            raise RunError(
+                f"update {self.updates} gave a {wrong[0]} that is no number; {failed} holds the "
+                f"weights after it, {self.folder.checkpoint.name} those of the last checkpoint "
+                "before it; try a lower --learning-rate"
+            )
+
+    def _record_episodes(self, ended: list[Episode]) -> dict[str, float]:
+        """Log episodes; their mean returns, in all and by kind."""
+        self.episodes += len(ended)
+        rows = [(self.updates, e.env, e.kind, e.length, round(e.total, 4)) for e in ended]
+        self.folder.table("episodes").add(EPISODE_COLUMNS, rows)
+        self.recent.extend((e.kind, round(e.total, 4)) for e in ended)
+        means = {"return": _mean([e.total for e in ended])}
+        for name in self.recipe.kinds:
+            means[f"return_{name}"] = _mean([e.total for e in ended if e.kind == name])
+        return means
+
+    def record_faults(self) -> None:
+        """Log what failed in the environments since the last update."""
+        new = self.sampler.faults[self.faults_recorded :]
+        if new:
+            rows = [
+                (
+                    self.updates, f.env_id, f.worker, f.exit_code, f.signal, len(f.lost), f.what,
+                    f.traceback,
+                )
+                for f in new
+            ]  # fmt: skip
+            self.folder.table("faults").add(FAULT_COLUMNS, rows)
+            self.faults_recorded += len(new)
+            for fault in new:
+                print(f"phalanx: {fault.what}; training goes on", file=sys.stderr)
+
+    # --- continuing -------------------------------------------------------------------------------
+
+    def save(self, path: Any = None) -> None:
+        """A checkpoint from which `load` continues bit for bit."""
+        arrays, facts = self.learner.save()
+        if isinstance(self.source, InStep):  # samplers that play ahead are in mid-game
+            for name, array in self.sampler.save().items():
+                arrays[f"sampler_{name}"] = array
+        facts |= {
+            "config": self.config.as_dict(),
+            "updates": self.updates,
+            "episodes": self.episodes,
+            "steps": self.steps,
+            "seconds": self.seconds,
+            "recent": list(self.recent),
+            "tables": {name: self.folder.table(name).size() for name in ("updates", "episodes")},
+        }
+        save_checkpoint(path or self.folder.checkpoint, arrays, facts)
+
+    def load(self) -> None:
+        """Continue from the last checkpoint; one that does not fit is refused in one line."""
+        arrays, facts = load_checkpoint(self.folder.checkpoint)
+        try:
+            self._load(arrays, facts)
+        except (KeyError, TypeError, ValueError) as error:
+            raise CheckpointError(
+                f"{self.folder.checkpoint} does not fit this run ({error})"
+            ) from None
+
+    def _load(self, arrays: Any, facts: dict[str, Any]) -> None:
+        mine, saved_with = self.config.as_dict(), facts["config"]
+        differ = [k for k in mine if k not in MAY_CHANGE and mine[k] != saved_with.get(k)]
+        if differ:
+            raise RunError(
+                f"{self.folder.path} was trained with another {', '.join(differ)}; leave that out, "
+                "or begin a new run"
+            )
+        prefix = "sampler_"
+        games = {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
+        self.learner.load(arrays, facts)
+        if isinstance(self.source, InStep):
+            self.sampler.load(games)
+        self.updates, self.episodes = facts["updates"], facts["episodes"]
+        self.steps = facts["steps"]
+        self.seconds = facts["seconds"]
+        if self.workers is not None:
+            self.workers.go_on_from(self.episodes, self.steps)
+        self.recent.extend((str(name), float(value)) for name, value in facts["recent"])
+        for name, size in facts["tables"].items():
+            self.folder.table(name).cut(size)
+        self.folder.events.forget_after(self.steps)
+
+
+def _mean(values: list[float]) -> float:
+    return float(np.mean(values)) if values else math.nan
+
+
+def _short(value: Any) -> Any:
+    return f"{value:.6g}" if isinstance(value, float) else value
+
+
+def summary(run: Run, state: str) -> dict[str, Any]:
+    """The facts of a run, as summary.json has them."""
+    seconds = run.spent_s
+    returns = {"all": [value for _, value in run.recent]}
+    for name in run.recipe.kinds:
+        returns[name] = [value for kind, value in run.recent if kind == name]
+    return {
+        "algorithm": run.config.algo,
+        "env": run.config.env,
+        "state": state,
+        "steps": run.steps,
+        "episodes": run.episodes,
+        "updates": run.updates,
+        "seconds": seconds,
+        "steps_per_s": run.steps / seconds,
+        "episodes_per_s": run.episodes / seconds,
+        "time_split": {name: spent / seconds for name, spent in run.seconds.items()},
+        "peak_memory_mb": peak_memory_mb(),
+        "returns": {name: interval(values) for name, values in returns.items() if values}
+        or {"all": interval(run.sampler.running) | {"episodes": 0}},  # none has ended yet
+        "faults": run.faults_recorded,
+        "seed": run.config.seed,
+        "device": run.recipe.device,
+        "threads": run.recipe.threads,
+        "lag": {str(lag): count for lag, count in sorted(run.lags.items())},
+        "dropped_steps": run.dropped_steps,
+        "versions": describe_versions(),
+    }
