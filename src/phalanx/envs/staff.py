@@ -44,11 +44,14 @@ class Staff:
         self._threads, self._on_fault = threads, on_fault
         self._step_timeout_s, self._start_timeout_s = step_timeout_s, start_timeout_s
         self._blocks = [block_of(w, n, self.num_workers) for w in range(self.num_workers)]
+        self._sizes = [len(block) for block in self._blocks]
+        self._all_workers = range(self.num_workers)
         self._owner = np.repeat(range(self.num_workers), [len(b) for b in self._blocks])
         self.everybody: Ints = np.arange(n)
         self.everybody.flags.writeable = False  # callers get it, and give it back
         self._sent, self._done = numbers(board.sent), numbers(board.done)
         self._asleep, self._goal = numbers(board.asleep), numbers(board.goal)
+        self._in_rings: Ints | None = None  # `everybody`, if that is what was last asked for
         self._taken = [0] * self.num_workers  # finished rows that were fetched from each ring
         self._target = 0  # finished rows, of all workers together, that we wait for
         self._ready: deque[int] = deque()  # fetched, and not yet handed to the caller

@@ -28,7 +28,7 @@ def fence() -> None:
         _lock.release()
     except RuntimeError:
         return
-    _lock.acquire(blocking=False)
+    _lock.acquire(False)
 
 
 class Bell:

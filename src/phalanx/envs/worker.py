@@ -82,7 +82,7 @@ class Worker:
     def __init__(self, setup: Setup, board: Board, number: int, channel: Channel) -> None:
         indices = block_of(number, setup.shape.n_envs, setup.shape.num_workers)
         self._number, self._channel, self._each_row = number, channel, setup.each_row
-        self._requests = board.requests[indices.start : indices.stop]
+        self._requests = numbers(board.requests[indices.start : indices.stop])
         self._finished = board.finished[indices.start : indices.stop]
         self._size = len(indices)
         self._sent, self._done = numbers(board.sent), numbers(board.done)

@@ -6,6 +6,7 @@ and both are replaced. Each environment of the lost block then gives one row tha
 
 import contextlib
 import time
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -25,33 +26,47 @@ class Workers(Staff):
         """Ask for the rows of `ids`: a request is the number, or ~number to follow an order."""
         if self._broken:
             requests = self._with_losses_told(requests, ids)
+        now = time.monotonic()
         if ids is self.everybody:
-            asked = range(self.num_workers)
-            for worker, block in enumerate(self._blocks):
-                self._push(worker, requests[block.start : block.stop])
+            asked: Iterable[int] = self._all_workers
+            if requests is not self._in_rings:
+                for worker, block in enumerate(self._blocks):
+                    self._write(worker, requests[block.start : block.stop])
+                if requests is self.everybody:
+                    self._in_rings = requests
+            fence()
+            for worker in asked:
+                self._count(worker, self._sizes[worker], now)
         else:
             owners = self._owner[ids]
-            asked = sorted(set(owners.tolist()))  # type: ignore[assignment]
+            asked = sorted(set(owners.tolist()))
             for worker in asked:
-                self._push(worker, requests[owners == worker])
+                self._push(worker, requests[owners == worker], now)
         fence()
         for worker in asked:
             if self._asleep[worker]:
                 self._bells[worker].ring()
 
-    def _push(self, worker: int, requests: Ints) -> None:
-        block, sent = self._blocks[worker], self._sent[worker]
-        if sent == self._done[worker]:
-            self._since[worker] = time.monotonic()
-        size, count = len(block), len(requests)
-        first = sent % size
+    def _push(self, worker: int, requests: Ints, now: float) -> None:
+        self._write(worker, requests)
+        fence()
+        self._count(worker, len(requests), now)
+
+    def _write(self, worker: int, requests: Ints) -> None:
+        self._in_rings = None
+        block, size, count = self._blocks[worker], self._sizes[worker], len(requests)
+        first = self._sent[worker] % size
         at_end = min(count, size - first)
         ring = self._board.requests[block.start : block.stop]
         ring[first : first + at_end] = requests[:at_end]
         if at_end < count:
             ring[: count - at_end] = requests[at_end:]
-        fence()
-        self._sent[worker] = sent + count
+
+    def _count(self, worker: int, more: int, now: float) -> None:
+        sent = self._sent[worker]
+        if sent == self._done[worker]:
+            self._since[worker] = now
+        self._sent[worker] = sent + more
 
     def collect(self, need: int) -> Ints:
         """Wait for `need` rows, in the order in which they became ready; returns their numbers."""
@@ -130,6 +145,7 @@ class Workers(Staff):
         ring = self._board.requests[block.start : block.stop]
         unanswered = between(ring, done, sent) if sent != done else []
         self._sent[worker] = done
+        self._in_rings = None
         self._asleep[worker] = 0
         self._broken.update(block)
         again = []
@@ -144,7 +160,7 @@ class Workers(Staff):
             self._broken.discard(i)
             again.append(~i)
         if again:
-            self._push(worker, np.array(again, np.int64))
+            self._push(worker, np.array(again, np.int64), time.monotonic())
 
     def _with_losses_told(self, requests: Ints, ids: Ints) -> Ints:
         """Environments whose episode is gone are not stepped: their next row says so."""
