@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
+from phalanx.envs.auto import num_cores
 from phalanx.envs.block import Block, Factory
 from phalanx.envs.channel import Channel
 from phalanx.envs.faults import peak_memory_mb
@@ -91,7 +92,7 @@ class Worker:
         self._bell = Bell(setup.bell_fds[number])
         self._callers_bell = Bell(setup.bell_fds[self._caller])
         self._taken = self._done[number]
-        self._patience = Patience()
+        self._patience = Patience(setup.shape.num_workers / num_cores())
         self._poll = select.poll()
         self._poll.register(self._bell.fd, select.POLLIN)
         self._parent = os.getppid()
