@@ -45,18 +45,12 @@ class Arrived(NamedTuple):
     episode it is the info of the reset, with that of the last step under "final_info" """
 
 
-class Quiet(NamedTuple):
-    """The columns of rows in which no episode ends; made while we wait for the others."""
-
-    terminated: Bools
-    truncated: Bools
-    lost: Bools
-    returns: Floats
-    lengths: Ints
+Quiet = tuple[Bools, Bools, Bools, Floats, Ints]
 
 
 def quiet(board: Board, count: int) -> Quiet:
-    return Quiet(
+    """The columns from `terminated` to `lost` if no episode ends; made while workers step."""
+    return (
         np.zeros(count, np.bool_),
         np.zeros(count, np.bool_),
         np.zeros(count, np.bool_),

@@ -101,22 +101,28 @@ class Worker:
 
     def serve(self, block: Block) -> None:
         self._block = block
+        number, all_sent, ring, size = self._number, self._sent, self._requests, self._size
         while True:
-            self._wait()
-            sent = self._sent[self._number]
+            if all_sent[number] == self._taken:
+                self._wait()
+            fence()
+            sent = all_sent[number]
             if sent == STOP:
                 return
-            requests = between(self._requests, self._taken, sent)
-            self._taken = sent
+            taken, self._taken = self._taken, sent
+            requests = (
+                ring.tolist()
+                if taken + size == sent and taken % size == 0
+                else between(ring, taken, sent)
+            )
             block.play(requests)
             if not self._each_row:
-                self._count(len(requests))
+                self._count(sent - taken)
 
     # --- waiting ----------------------------------------------------------------------------------
 
     def _wait(self) -> None:
         if self._patience.look(self._asked):
-            fence()
             return
         self._patience.sleeps()
         while not self._asked():
