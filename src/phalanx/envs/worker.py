@@ -101,23 +101,19 @@ class Worker:
 
     def serve(self, block: Block) -> None:
         self._block = block
-        number, all_sent, ring, size = self._number, self._sent, self._requests, self._size
+        number, all_sent, ring = self._number, self._sent, self._requests
         while True:
             if all_sent[number] == self._taken:
                 self._wait()
-            fence()
             sent = all_sent[number]
+            fence()
             if sent == STOP:
                 return
-            taken, self._taken = self._taken, sent
-            requests = (
-                ring.tolist()
-                if taken + size == sent and taken % size == 0
-                else between(ring, taken, sent)
-            )
+            requests = between(ring, self._taken, sent)
+            self._taken = sent
             block.play(requests)
             if not self._each_row:
-                self._count(sent - taken)
+                self._count(len(requests))
 
     # --- waiting ----------------------------------------------------------------------------------
 
