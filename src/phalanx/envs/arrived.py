@@ -45,19 +45,38 @@ class Arrived(NamedTuple):
     episode it is the info of the reset, with that of the last step under "final_info" """
 
 
+Quiet = tuple[Bools, Bools, Bools, Floats, Ints]
+
+
+def quiet(board: Board, count: int) -> Quiet:
+    """The columns from `terminated` to `lost` if no episode ends; made while workers step."""
+    return (
+        np.zeros(count, np.bool_),
+        np.zeros(count, np.bool_),
+        np.zeros(count, np.bool_),
+        board.no_returns[:count].copy(),
+        board.no_lengths[:count].copy(),
+    )
+
+
 def gather(
-    board: Board, runner: Serial | Workers, ids: Ints, which: slice | Ints, versions: Ints
+    board: Board,
+    runner: Serial | Workers,
+    ids: Ints,
+    which: slice | Ints,
+    versions: Ints,
+    prepared: Quiet,
 ) -> Arrived:
     """Copies of the rows `ids`; `which` is a slice if they are all."""
     layout = board.observations
     obs = final_obs = layout.take(board.obs, which)
-    rewards = board.rewards[which]
-    flags = board.flags[which]
     if isinstance(which, slice):
-        rewards = rewards.copy()  # else it is a copy already
-    returns, lengths = board.no_returns[: len(ids)].copy(), board.no_lengths[: len(ids)].copy()
+        rewards, flags = board.rewards.copy(), board.flags
+    else:
+        rewards, flags = board.rewards[which], board.flags[which]
+    terminated, truncated, lost, returns, lengths = prepared
     infos: list[Info] | None = None
-    if np.count_nonzero(flags):
+    if flags.tobytes() != bytes(len(flags)):
         terminated, truncated = flags & TERMINATED != 0, flags & TRUNCATED != 0
         lost = flags & LOST != 0
         ended = terminated | truncated
@@ -74,8 +93,6 @@ def gather(
             infos = [
                 runner.info(i) if has else {} for i, has in zip(ids.tolist(), told, strict=True)
             ]
-    else:
-        terminated, truncated, lost = np.zeros((3, len(ids)), np.bool_)
     masks = board.masks[ids] if board.shape.num_masked else None
     return Arrived(
         ids,

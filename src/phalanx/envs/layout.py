@@ -16,6 +16,7 @@ from gymnasium import spaces
 from phalanx.errors import ActionError, ConfigError
 
 INT64, UINT64 = np.dtype(np.int64), np.dtype(np.uint64)
+FEW = 32  # so many numbers Python compares faster than numpy
 
 Array = npt.NDArray[Any]
 Rows = Any  # the arrays of a space, in its structure: an array, or dicts and tuples of such
@@ -40,8 +41,8 @@ class Leaf:
     high: Array | None
     scalar: bool
     """a Discrete: a number rather than an array"""
-    quick: bool = False
-    """a Discrete from 0: the usual case"""
+    highest: int | None = None
+    """the highest number of a Discrete from 0, the usual case"""
 
     def checked(self, value: Any) -> Array:
         """What an environment gave, as this leaf stores it; WrongValue if that would change it."""
@@ -63,10 +64,9 @@ class Leaf:
 
     def checked_actions(self, values: Any, ids: Sequence[int] | Array) -> Array:
         """One action for each of `ids`, as this leaf stores them; ActionError if one is illegal."""
-        if self.quick and type(values) is np.ndarray and values.dtype is INT64:
-            # One pass: as unsigned numbers, negative ones are very large.
-            fits = values.ndim == 1 and 0 < len(values) == len(ids)
-            if fits and np.maximum.reduce(values.view(UINT64)) <= self.high:
+        if self.highest is not None and type(values) is np.ndarray and values.dtype is INT64:
+            count = len(ids)
+            if count and values.shape == (count,) and _up_to(self.highest, values):
                 return values
         what = f"actions{self.place}"
         try:
@@ -137,9 +137,9 @@ class Layout:
     def take(self, rows: Rows, which: Which) -> Rows:
         """Copies of some rows; of all, for a slice."""
         if self.single is not None:
-            return rows[which].copy() if isinstance(which, slice) else rows[which]
+            return rows.copy() if isinstance(which, slice) else rows[which]
         if isinstance(which, slice):
-            return _map(lambda array: array[which].copy(), rows)
+            return _map(lambda array: array.copy(), rows)
         return _map(lambda array: array[which], rows)
 
     def replace(self, rows: Rows, where: Array, others: Rows, which: Array) -> Rows:
@@ -179,7 +179,8 @@ def _leaf(space: spaces.Space[Any], place: str) -> Leaf | None:
     if isinstance(space, spaces.Discrete):
         low, high = np.asarray(space.start), np.asarray(space.start + space.n - 1)
         dtype = np.dtype(space.dtype)
-        return Leaf(place, (), dtype, low, high, True, dtype is INT64 and space.start == 0)
+        highest = int(high) if dtype is INT64 and space.start == 0 else None
+        return Leaf(place, (), dtype, low, high, True, highest)
     if isinstance(space, spaces.MultiDiscrete):
         low, high = np.asarray(space.start), np.asarray(space.start + space.nvec - 1)
         return Leaf(place, space.nvec.shape, np.dtype(space.dtype), low, high, False)
@@ -191,6 +192,14 @@ def _leaf(space: spaces.Space[Any], place: str) -> Leaf | None:
         least, most = (None, None) if free else (space.low, space.high)
         return Leaf(place, tuple(space.shape), np.dtype(space.dtype), least, most, False)
     return None
+
+
+def _up_to(most: int, values: Array) -> bool:
+    """Whether whole numbers are all from 0 to `most`."""
+    if len(values) <= FEW:
+        listed = values.tolist()
+        return min(listed) >= 0 and max(listed) <= most
+    return int(np.maximum.reduce(values.view(UINT64))) <= most  # negative ones are very large
 
 
 def _map(function: Callable[..., Any], structure: Any, *others: Any) -> Any:

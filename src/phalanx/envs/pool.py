@@ -22,7 +22,7 @@ import cloudpickle
 import numpy as np
 import numpy.typing as npt
 
-from phalanx.envs.arrived import Arrived, gather
+from phalanx.envs.arrived import Arrived, Quiet, gather, quiet
 from phalanx.envs.auto import choose_workers, num_cores
 from phalanx.envs.faults import Fault, FaultLog
 from phalanx.envs.serial import Serial
@@ -236,15 +236,16 @@ class Pool:
         everybody = ids is runner.everybody
         which = slice(None) if everybody else ids
         self._trial.actions.put(self._board.actions, which, actions, ids)
-        self._versions[which] = version
         self._ask(runner, ids, ids)
+        self._versions[which] = version
 
     def recv(self) -> Arrived:
         """Wait for the first `wait_for` rows, or for all that were asked for if that is fewer."""
         runner = self._open()
         need = self._need()
+        prepared = quiet(self._board, need)
         ids = runner.collect(need)
-        return self._arrived(runner, ids)
+        return self._arrived(runner, ids, prepared)
 
     async def recv_async(self) -> Arrived:
         """`recv` for asyncio: other tasks run meanwhile."""
@@ -358,7 +359,7 @@ class Pool:
         runner.submit(requests, ids)
         self._last_ids = None
         if ids is runner.everybody:
-            self._out[:] = True
+            self._out.fill(True)
             self._num_out = self.n_envs
         else:
             self._out[ids] = True
@@ -371,12 +372,12 @@ class Pool:
             raise ConfigError(f"reset: {len(seed)} seeds for {len(ids)} environments")
         return [int(one) for one in seed]
 
-    def _arrived(self, runner: Serial | Workers, ids: Ints) -> Arrived:
+    def _arrived(self, runner: Serial | Workers, ids: Ints, prepared: Quiet) -> Arrived:
         everybody = ids is runner.everybody
         which: slice | Ints
         if everybody:
             which = slice(None)
-            self._out[:] = False
+            self._out.fill(False)
             self._num_out = 0
         else:
             if self.wait_for == self.n_envs:
@@ -386,8 +387,8 @@ class Pool:
             self._out[ids] = False
             self._num_out -= len(ids)
         self._last_ids = ids
-        versions = self._versions[which].copy()
-        return gather(self._board, runner, ids, which, versions)
+        versions = self._versions.copy() if everybody else self._versions[ids]
+        return gather(self._board, runner, ids, which, versions, prepared)
 
 
 def seed_of(seed: int, i: int) -> int:

@@ -77,7 +77,8 @@ class Board:
             self.finished: Ints = self._array(np.int64, n)
             self.sent: Ints = self._array(np.int64, w)
             self.done: Ints = self._array(np.int64, w)
-            self.now: Ints = self._array(np.int64, w)  # what each worker is at; IDLE if nothing
+            # What each worker is at, IDLE if nothing: written at every step, so a line for each.
+            self.now: Ints = self._array(np.int64, w * LINE // 8)[:: LINE // 8]
             self.asleep: Ints = self._array(np.int64, w + 1)  # the last one is the caller
             self.goal: Ints = self._array(np.int64, 1)  # finished rows that the caller waits for
 

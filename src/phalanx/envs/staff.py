@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from phalanx.envs.auto import num_cores
 from phalanx.envs.block import Info
 from phalanx.envs.faults import Fault, how_it_ended
 from phalanx.envs.nurse import Ended, Nurse, Started, kill, read_words, stack_of
@@ -44,25 +45,30 @@ class Staff:
         self._threads, self._on_fault = threads, on_fault
         self._step_timeout_s, self._start_timeout_s = step_timeout_s, start_timeout_s
         self._blocks = [block_of(w, n, self.num_workers) for w in range(self.num_workers)]
+        self._sizes = [len(block) for block in self._blocks]
+        self._all_workers = range(self.num_workers)
         self._owner = np.repeat(range(self.num_workers), [len(b) for b in self._blocks])
         self.everybody: Ints = np.arange(n)
         self.everybody.flags.writeable = False  # callers get it, and give it back
         self._sent, self._done = numbers(board.sent), numbers(board.done)
+        self._requests = [numbers(board.requests[b.start : b.stop]) for b in self._blocks]
+        self._finished = [numbers(board.finished[b.start : b.stop]) for b in self._blocks]
         self._asleep, self._goal = numbers(board.asleep), numbers(board.goal)
+        self._in_rings: Ints | None = None  # `everybody`, if that is what was last asked for
         self._taken = [0] * self.num_workers  # finished rows that were fetched from each ring
         self._target = 0  # finished rows, of all workers together, that we wait for
         self._ready: deque[int] = deque()  # fetched, and not yet handed to the caller
         self._broken: set[int] = set()  # in a lost block, and the caller was not told yet
         self._infos: dict[int, Info] = {}
         self._replies: deque[tuple[bool, Any]] = deque()
-        self._patience = Patience()
+        self._patience = Patience(self.num_workers / num_cores())
         self._running: dict[int, Started] = {}
         self._up = [False] * self.num_workers  # its environments are built
         self._seen = [(0, 0)] * self.num_workers  # how far each worker was when we last looked
         self._since = [time.monotonic()] * self.num_workers  # and since when it is there
         self._verdicts: dict[int, tuple[str, str]] = {}  # why we had to end it, and its stack
         self._failures: dict[int, tuple[int, str, str]] = {}  # why it could not begin
-        self._attended_at = 0.0
+        self._attended_at = self._watched_at = 0.0
         self._starting, self._closed, self._pid = True, False, os.getpid()
         self._epoll = select.epoll()
         self._epoll.register(bells[-1].fd, select.EPOLLIN)
@@ -100,15 +106,18 @@ class Staff:
         events = self._epoll.poll(timeout_s)
         self._attended_at = time.monotonic()
         self._asleep[self.num_workers] = 0
-        channels = {started.channel.fileno(): w for w, started in self._running.items()}
-        for fd, _event in events:
-            if fd == self._bells[-1].fd:
-                self._bells[-1].hush()
-            elif fd in channels:
-                self._read(channels[fd])
-        if any(fd == self._nurse.control.fileno() for fd, _event in events):
-            self._hear()
-        self._watch()
+        bell, others = self._bells[-1], [fd for fd, _event in events if fd != self._bells[-1].fd]
+        if len(others) < len(events):
+            bell.hush()
+        if others:
+            channels = {started.channel.fileno(): w for w, started in self._running.items()}
+            for fd in others:
+                if fd in channels:
+                    self._read(channels[fd])
+            if self._nurse.control.fileno() in others:
+                self._hear()
+        if self._attended_at - self._watched_at > TICK_S / 2:
+            self._watch()
 
     def _sleep_until_something_happens(self, timeout_s: float) -> None:
         self.arm()
@@ -151,7 +160,7 @@ class Staff:
 
     def _watch(self) -> None:
         """End workers that are past their deadline."""
-        now = time.monotonic()
+        now = self._watched_at = time.monotonic()
         for worker in range(self.num_workers):
             if worker in self._verdicts:
                 continue

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 LOOKS = 120  # some 80 µs, if nobody else wants the core
 FEW_LOOKS = 3
+CROWD = 4  # processes for each core: so many leave no core free to look from
 SHORT_S = 120e-6  # a sleep so short that looking would have been better
 
 _lock = threading.Lock()
@@ -28,7 +29,7 @@ def fence() -> None:
         _lock.release()
     except RuntimeError:
         return
-    _lock.acquire(blocking=False)
+    _lock.acquire(False)
 
 
 class Bell:
@@ -57,8 +58,9 @@ class Bell:
 class Patience:
     """How long to look before sleeping, learned from how long the last waits took."""
 
-    def __init__(self) -> None:
-        self._looks = LOOKS
+    def __init__(self, processes_per_core: float) -> None:
+        self._most = LOOKS if processes_per_core < CROWD else FEW_LOOKS
+        self._looks = self._most
         self._asleep_since = 0.0
 
     def look(self, is_there: Callable[[], bool]) -> bool:
@@ -74,4 +76,4 @@ class Patience:
 
     def wakes(self) -> None:
         short = time.monotonic() - self._asleep_since < SHORT_S
-        self._looks = LOOKS if short else FEW_LOOKS
+        self._looks = self._most if short else FEW_LOOKS

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
+from phalanx.envs.auto import num_cores
 from phalanx.envs.block import Block, Factory
 from phalanx.envs.channel import Channel
 from phalanx.envs.faults import peak_memory_mb
@@ -82,7 +83,7 @@ class Worker:
     def __init__(self, setup: Setup, board: Board, number: int, channel: Channel) -> None:
         indices = block_of(number, setup.shape.n_envs, setup.shape.num_workers)
         self._number, self._channel, self._each_row = number, channel, setup.each_row
-        self._requests = board.requests[indices.start : indices.stop]
+        self._requests = numbers(board.requests[indices.start : indices.stop])
         self._finished = board.finished[indices.start : indices.stop]
         self._size = len(indices)
         self._sent, self._done = numbers(board.sent), numbers(board.done)
@@ -91,7 +92,7 @@ class Worker:
         self._bell = Bell(setup.bell_fds[number])
         self._callers_bell = Bell(setup.bell_fds[self._caller])
         self._taken = self._done[number]
-        self._patience = Patience()
+        self._patience = Patience(setup.shape.num_workers / num_cores())
         self._poll = select.poll()
         self._poll.register(self._bell.fd, select.POLLIN)
         self._parent = os.getppid()
@@ -100,12 +101,15 @@ class Worker:
 
     def serve(self, block: Block) -> None:
         self._block = block
+        number, all_sent, ring = self._number, self._sent, self._requests
         while True:
-            self._wait()
-            sent = self._sent[self._number]
+            if all_sent[number] == self._taken:
+                self._wait()
+            sent = all_sent[number]
+            fence()
             if sent == STOP:
                 return
-            requests = between(self._requests, self._taken, sent)
+            requests = between(ring, self._taken, sent)
             self._taken = sent
             block.play(requests)
             if not self._each_row:
@@ -115,7 +119,6 @@ class Worker:
 
     def _wait(self) -> None:
         if self._patience.look(self._asked):
-            fence()
             return
         self._patience.sleeps()
         while not self._asked():

@@ -6,6 +6,7 @@ and both are replaced. Each environment of the lost block then gives one row tha
 
 import contextlib
 import time
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -25,33 +26,44 @@ class Workers(Staff):
         """Ask for the rows of `ids`: a request is the number, or ~number to follow an order."""
         if self._broken:
             requests = self._with_losses_told(requests, ids)
+        now = time.monotonic()
+        by_worker: dict[int, list[int]]
+        asked: Iterable[int]
         if ids is self.everybody:
-            asked = range(self.num_workers)
-            for worker, block in enumerate(self._blocks):
-                self._push(worker, requests[block.start : block.stop])
-        else:
-            owners = self._owner[ids]
-            asked = sorted(set(owners.tolist()))  # type: ignore[assignment]
+            asked = self._all_workers
+            if requests is not self._in_rings:
+                for worker, block in enumerate(self._blocks):
+                    self._write(worker, requests[block.start : block.stop].tolist())
+                if requests is self.everybody:
+                    self._in_rings = requests
+            fence()
             for worker in asked:
-                self._push(worker, requests[owners == worker])
+                self._count(worker, self._sizes[worker], now)
+        else:
+            asked = by_worker = {}
+            for worker, request in zip(self._owner[ids].tolist(), requests.tolist(), strict=True):
+                by_worker.setdefault(worker, []).append(request)
+            for worker, some in by_worker.items():
+                self._write(worker, some)
+            fence()
+            for worker, some in by_worker.items():
+                self._count(worker, len(some), now)
         fence()
         for worker in asked:
             if self._asleep[worker]:
                 self._bells[worker].ring()
 
-    def _push(self, worker: int, requests: Ints) -> None:
-        block, sent = self._blocks[worker], self._sent[worker]
+    def _write(self, worker: int, requests: list[int]) -> None:
+        self._in_rings = None
+        ring, size, sent = self._requests[worker], self._sizes[worker], self._sent[worker]
+        for k, request in enumerate(requests, sent):
+            ring[k % size] = request
+
+    def _count(self, worker: int, more: int, now: float) -> None:
+        sent = self._sent[worker]
         if sent == self._done[worker]:
-            self._since[worker] = time.monotonic()
-        size, count = len(block), len(requests)
-        first = sent % size
-        at_end = min(count, size - first)
-        ring = self._board.requests[block.start : block.stop]
-        ring[first : first + at_end] = requests[:at_end]
-        if at_end < count:
-            ring[: count - at_end] = requests[at_end:]
-        fence()
-        self._sent[worker] = sent + count
+            self._since[worker] = now
+        self._sent[worker] = sent + more
 
     def collect(self, need: int) -> Ints:
         """Wait for `need` rows, in the order in which they became ready; returns their numbers."""
@@ -76,16 +88,15 @@ class Workers(Staff):
         return self._there()
 
     def _fetch(self) -> None:
-        for worker in range(self.num_workers):
-            if self._done[worker] != self._taken[worker]:
+        for worker, (done, taken) in enumerate(zip(self._done, self._taken, strict=True)):
+            if done != taken:
                 self._fetch_from(worker)
 
     def _fetch_from(self, worker: int) -> None:
-        block, done = self._blocks[worker], self._done[worker]
+        done = self._done[worker]
         fence()
-        rings = self._board.finished if self._setup.each_row else self._board.requests
-        ring = rings[block.start : block.stop]
-        for request in between(ring, self._taken[worker], done):
+        rings = self._finished if self._setup.each_row else self._requests
+        for request in between(rings[worker], self._taken[worker], done):
             self._ready.append(request if request >= 0 else ~request)
         self._taken[worker] = done
 
@@ -126,12 +137,12 @@ class Workers(Staff):
 
     def _ask_again(self, worker: int) -> None:
         """What a dead worker was asked for and did not give: its successor will."""
-        block, sent, done = self._blocks[worker], self._sent[worker], self._done[worker]
-        ring = self._board.requests[block.start : block.stop]
-        unanswered = between(ring, done, sent) if sent != done else []
+        sent, done = self._sent[worker], self._done[worker]
+        unanswered = between(self._requests[worker], done, sent)
         self._sent[worker] = done
+        self._in_rings = None
         self._asleep[worker] = 0
-        self._broken.update(block)
+        self._broken.update(self._blocks[worker])
         again = []
         for request in unanswered:
             i = request if request >= 0 else ~request
@@ -144,7 +155,9 @@ class Workers(Staff):
             self._broken.discard(i)
             again.append(~i)
         if again:
-            self._push(worker, np.array(again, np.int64))
+            self._write(worker, again)
+            fence()
+            self._count(worker, len(again), time.monotonic())
 
     def _with_losses_told(self, requests: Ints, ids: Ints) -> Ints:
         """Environments whose episode is gone are not stepped: their next row says so."""
