@@ -237,3 +237,19 @@ def test_bad_flags_get_one_line(
     said = capsys.readouterr().err
     assert message in said
     assert said.count("\n") == 1
+
+
+class Waiting(odd_envs.Counting):
+    def step(self, action: Any) -> Any:
+        time.sleep(0.002)
+        return super().step(action)
+
+
+def test_environments_that_wait_get_company(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = {"num_envs": "auto", "num_workers": "auto", "update_steps": 1, "total_steps": 1}
+    for env, fewer in (("CartPole-v1", True), (f"{HERE}:Waiting", False)):
+        run = phalanx.train(short(tmp_path, env.split(":")[-1], env=env, **one))
+        assert (run.sampler.pool.n_envs < 64) == fewer
+        assert f"{run.sampler.pool.n_envs} environments; " in capsys.readouterr().out

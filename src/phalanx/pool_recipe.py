@@ -28,7 +28,6 @@ from phalanx.recipe import (
     plain_is_asked,
 )
 
-DEFAULT_NUM_ENVS = 16
 LARGEST_COMPILED = 256  # actions
 
 
@@ -101,12 +100,14 @@ def can_be_compiled(obs_space: spaces.Space[Any], action_space: spaces.Space[Any
 
 
 def open_pool(config: TrainConfig) -> Pool:
-    n_envs = DEFAULT_NUM_ENVS if config.num_envs == "auto" else int(config.num_envs)
+    wait_for = config.wait_for
+    if wait_for != "all" and config.num_envs != "auto":
+        wait_for = min(int(wait_for), int(config.num_envs))
     return make_pool(
         env_of(config),
-        n_envs=n_envs,
+        n_envs=config.num_envs,  # type: ignore[arg-type]
         num_workers=config.num_workers,  # type: ignore[arg-type]
-        wait_for="all" if config.wait_for == "all" else min(int(config.wait_for), n_envs),
+        wait_for=wait_for,  # type: ignore[arg-type]
         seed=config.seed,
         infos=False,
         step_timeout=config.step_timeout,

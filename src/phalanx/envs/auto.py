@@ -6,6 +6,7 @@ import os
 WORTH_IT_S = 150e-6  # a round of the whole pool that takes less is over before workers are awake
 MOST_WORKERS = 128
 WORKER_MB = 40  # what a worker needs beside its environments
+FEW, MANY = 16, 64  # environments that are chosen where nobody says how many
 
 
 def choose_workers(n_envs: int, step_s: float, cpu_share: float) -> tuple[int, str]:
@@ -33,6 +34,11 @@ def choose_workers(n_envs: int, step_s: float, cpu_share: float) -> tuple[int, s
         )
     count = min(cores, n_envs)
     return count, f"{count} workers for {cores} cores: {took}"
+
+
+def choose_num_envs(step_s: float, cpu_share: float) -> int:
+    """How many environments: more of those that wait, since they wait side by side."""
+    return MANY if cpu_share < 0.5 and step_s > 100e-6 else max(FEW, 4 * num_cores())
 
 
 def num_cores() -> int:

@@ -38,6 +38,9 @@ def main(control_fd: int, setup_fd: int, life_fd: int) -> None:
         setup: Setup = pickle.load(file)
     try:
         factory = pickle.loads(setup.factory)
+        if hasattr(factory, "prepare"):
+            with contextlib.suppress(Exception):  # the first worker will say what is wrong
+                factory.prepare()
     except Exception as error:
         _say(control, {"failed": f"{type(error).__name__}: {error}"})
         return

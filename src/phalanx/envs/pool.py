@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from phalanx.envs.arrived import Arrived, Quiet, gather, quiet
-from phalanx.envs.auto import choose_workers, num_cores
+from phalanx.envs.auto import choose_num_envs, choose_workers, num_cores
 from phalanx.envs.faults import Fault, FaultLog
 from phalanx.envs.serial import Serial
 from phalanx.envs.shared_memory import (
@@ -46,7 +46,7 @@ EnvIds = npt.ArrayLike | Sequence[int]
 def make_pool(
     env: EnvSpec,
     *,
-    n_envs: int,
+    n_envs: int | Literal["auto"],
     num_workers: int | Literal["auto", "serial"] = "auto",
     wait_for: int | Literal["all"] = "all",
     seed: int = 0,
@@ -59,6 +59,7 @@ def make_pool(
     """Build `n_envs` copies of an environment, in this process or in workers.
 
     env: a Gymnasium id, "module:factory", or a function without arguments that builds one.
+    n_envs: how many; "auto" tries the environment first: 64 of those that wait, else 16 or more.
     num_workers: processes, each with a block of the environments; 0 or "serial" for none;
         "auto" tries the environment first, and says why in `pool.reason`.
     wait_for: how many rows `recv` waits for.
@@ -69,9 +70,15 @@ def make_pool(
     max_restarts: failures, of environments and workers together, after which `recv` raises.
     on_fault: called with each `Fault`; they are also kept in `pool.faults`.
     """
-    _check_settings(n_envs, num_workers, wait_for, seed, step_timeout, max_restarts)
+    at_least = 1 if n_envs == "auto" else n_envs
+    few = wait_for if n_envs != "auto" else "all"  # it is cut to fit below
+    _check_settings(at_least, num_workers, few, seed, step_timeout, max_restarts)
     factory, name = factory_of(env)
-    trial = try_out(factory, name, seed=seed, measure=num_workers == "auto")
+    measure = "auto" in (num_workers, n_envs)
+    trial = try_out(factory, name, seed=seed, measure=measure)
+    if n_envs == "auto":
+        n_envs = choose_num_envs(trial.step_s, trial.cpu_share)
+        wait_for = wait_for if wait_for == "all" else min(wait_for, n_envs)
     if num_workers == "auto":
         workers, reason = choose_workers(n_envs, trial.step_s, trial.cpu_share)
     elif num_workers in (0, "serial"):

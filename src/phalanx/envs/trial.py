@@ -45,6 +45,10 @@ class FromModule:
         env: Env[Any, Any] = getattr(importlib.import_module(self.module), self.name)()
         return env
 
+    def prepare(self) -> None:
+        """Import what building takes, before workers are forked."""
+        importlib.import_module(self.module)
+
 
 def factory_of(env: EnvSpec) -> tuple[Factory, str]:
     """What builds the environment, and what to call it in messages."""
