@@ -16,7 +16,7 @@ from phalanx.config import RUNNER_WORK, TrainConfig
 from phalanx.envs import Pool
 from phalanx.errors import MissingError
 
-OURS, FIRST = "phalanx", "phalanx, first n/4"
+OURS, FIRST, FIRST_EIGHTH = "phalanx", "phalanx, first n/4", "phalanx, first n/8"
 GYMNASIUM, SB3 = "Gymnasium AsyncVectorEnv", "SB3 SubprocVecEnv"
 PUFFERLIB, TIANSHOU = "PufferLib", "tianshou SubprocVectorEnv"
 TIANSHOU_FIRST = f"{TIANSHOU}, first n/4"
@@ -75,7 +75,8 @@ def ours(
     work: str, env: Any, n: int, workers: NumWorkers, *, first: int | None = None, **options: Any
 ) -> Case:
     """Our pool; `first` is how many rows it waits for, if not for all."""
-    name = (OURS if first is None else FIRST) + (", auto" if workers == "auto" else "")
+    runner = OURS if first is None else FIRST_EIGHTH if 8 * first <= n else FIRST
+    name = runner + (", auto" if workers == "auto" else "")
     options["wait_for"] = "all" if first is None else first
     return Case(work, name, n, partial(our_pool, env, n, workers, **options))
 
@@ -121,10 +122,13 @@ def waits(n: int) -> list[Case]:
 
 
 def one_slow(n: int) -> list[Case]:
-    """Sleeps of 1 ms everywhere, and then of 10 ms in one environment."""
+    """Sleeps of 1 ms everywhere, and then of 10 ms in one environment.
+
+    Of 31 that are fast, batches of n/4 = 8 leave 7 rows waiting; small batches do not.
+    """
     return [
         ours(work, envs.Paced, n, "auto", first=first, prepare=prepare)
-        for first in (max(1, n // 4), None)
+        for first in (max(1, n // 8), max(1, n // 4), None)
         for work, prepare in ((NO_SLOW, _leave_alone), (ONE_SLOW, _slow_down_one))
     ]
 

@@ -7,6 +7,7 @@ from phalanx.bench.runner_cases import (
     BARE,
     BY_CLOCK,
     FIRST,
+    FIRST_EIGHTH,
     FIXED,
     GYMNASIUM,
     NO_SLOW,
@@ -107,7 +108,8 @@ def _waits(rows: Rows) -> dict[str, float]:
 def _one_slow(rows: Rows) -> dict[str, float]:
     found = {}
     for n in _sizes(rows, ONE_SLOW):
-        for runner, name in ((FIRST, "first n/4"), (OURS, "synchronous")):
+        names = {FIRST_EIGHTH: "first n/8", FIRST: "first n/4", OURS: "synchronous"}
+        for runner, name in names.items():
             without = _best(rows, NO_SLOW, runner + AUTO, n)
             slowed = _best(rows, ONE_SLOW, runner + AUTO, n)
             if without and slowed:
