@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from phalanx.envs import make_pool
+from phalanx.errors import RunError
 from phalanx.learn.actor import CompiledActor
 from phalanx.learn.policy import Policy
 from phalanx.learn.pool_sampler import PoolSampler
@@ -95,6 +96,20 @@ def test_an_environment_that_fails_costs_its_episode_and_nothing_else() -> None:
     assert (r.actions != odd_envs.ACT_UP).all()  # what was not played is not learnt from
     assert r.counted.sum() < r.ended.sum()
     assert (r.returns[r.counted] == 15).all()
+    player.close()
+
+
+class Broken(odd_envs.Counting):
+    def see(self) -> Any:
+        seen = super().see()
+        seen[2] = np.nan if self.count == 3 else 0
+        return seen
+
+
+def test_an_observation_that_is_no_number_is_told_with_its_environment() -> None:
+    player = sampler(Broken, n_envs=2, turns=6)
+    with pytest.raises(RunError, match="environment 0 gave an observation that is no number"):
+        player.collect()
     player.close()
 
 

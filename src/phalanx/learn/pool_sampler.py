@@ -15,6 +15,7 @@ from gymnasium import spaces
 from phalanx.envs.arrived import Arrived
 from phalanx.envs.faults import Fault
 from phalanx.envs.pool import Pool
+from phalanx.errors import RunError
 from phalanx.learn.actor import Actor
 from phalanx.learn.rollout import Arrays, Rollout, columns_of, empty_rollout
 from phalanx.learn.sampler import Stopped
@@ -96,6 +97,15 @@ class PoolSampler:
                 behind = self._turn[ids] < self.turns
                 ids, seen, values = ids[behind], seen[behind], values[behind]
 
+    def _refuse(self, ids: Ints) -> None:
+        """Name an environment that gave something else than numbers."""
+        rows = self._obs[ids].reshape(len(ids), -1)
+        wrong = ids[~np.isfinite(rows).all(axis=1)]
+        raise RunError(
+            f"environment {wrong[0]} gave an observation that is no number (NaN or infinite); the "
+            "last checkpoint is kept; mend the environment, or wrap it"
+        )
+
     def _note(self, arrived: Arrived) -> None:
         """Remember what is to be acted on."""
         ids = arrived.env_ids
@@ -103,6 +113,8 @@ class PoolSampler:
         if arrived.action_masks is not None:
             self._masks[ids] = arrived.action_masks
         self._idle[ids] = True
+        if self._obs.dtype.kind == "f" and not np.isfinite(self._obs[ids]).all():
+            self._refuse(ids)
 
     def _next_rollout(self) -> Rollout:
         """The rollout to be filled, with what is unfinished in the one before."""
