@@ -15,8 +15,10 @@ import phalanx
 from phalanx.cage2.settings import count_cores
 from phalanx.cli import main
 from phalanx.config import TrainConfig
+from phalanx.run import Run
+from phalanx.run_folder import RunFolder
 from tests import odd_envs
-from tests.test_training import rows, theta
+from tests.test_training import OWN, OwnNetwork, rows, theta
 
 HERE = __name__
 
@@ -213,6 +215,39 @@ def test_a_policy_is_evaluated_in_its_own_environment(
     (cell,) = json.loads(report.read_text())["cells"]
     assert cell["episodes"] == 20
     assert cell["mean"] > 8
+
+
+def test_a_batch_that_is_wholly_too_old_is_dropped_and_the_next_one_learnt_from(
+    tmp_path: Path,
+) -> None:
+    folder = RunFolder(tmp_path / "x")
+    run = Run(short(tmp_path, "x", overlap=False), folder)
+    fresh = run.source.next
+
+    def first_an_old_one(weights: Any, version: int, shaping: Any) -> Any:
+        rollout = fresh(weights, version, shaping)
+        if len(asked) == 0:
+            rollout.versions[:] = -5
+        asked.append(version)
+        return rollout
+
+    asked: list[int] = []
+    run.source.next = first_an_old_one
+    run.step()
+    assert asked == [0, 0]
+    assert (run.updates, run.steps, run.dropped_steps) == (1, 320, 320)
+    run.recipe.close()
+    folder.close()
+
+
+def test_a_network_of_ones_own_must_be_named_to_be_evaluated(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    phalanx.train(short(tmp_path, "x"), network=OwnNetwork)
+    flags = [str(tmp_path / "x"), "--episodes", "4"]
+    assert main(["evaluate", *flags]) == 2
+    assert "--network module:factory" in capsys.readouterr().err
+    assert main(["evaluate", *flags, "--network", OWN]) == 0
 
 
 @pytest.mark.parametrize(

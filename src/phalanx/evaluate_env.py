@@ -50,6 +50,10 @@ def play_env(
             config, pool.single_observation_space, pool.single_action_space, network
         )
         if isinstance(stepper, CompiledStepper):
+            if "theta" not in arrays:
+                raise CheckpointError(
+                    f"{path} holds a network of your own; say which: --network module:factory"
+                )
             if arrays["theta"].shape != stepper.policy.theta.shape:
                 raise CheckpointError(f"{path}: the weights do not fit the environment")
             stepper.policy.theta[:] = arrays["theta"]

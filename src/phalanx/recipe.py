@@ -276,8 +276,8 @@ def choose_num_envs(
         for size, recipe in recipes.items():
             began = time.perf_counter()
             taken = recipe.learner.stepper.weights
-            delivery = recipe.source.next(taken, attempt, shaping(config, weights, 1.0))
-            recipe.learner.update(delivery.rollout, config.learning_rate, config.entropy)
+            rollout = recipe.source.next(taken, attempt, shaping(config, weights, 1.0))
+            recipe.learner.update(rollout, config.learning_rate, config.entropy)
             speed = size * TRIAL_STEPS / (time.perf_counter() - began)
             speeds[size] = max(speeds[size], speed) if attempt else 0.0
     for recipe in recipes.values():

@@ -97,8 +97,11 @@ class Run:
         c, f = self.config, self.progress
         began = time.perf_counter()
         shaped = shaping(c, self.weights, f)
-        delivery = self.source.next(self.learner.stepper.weights, self.updates, shaped)
-        rollout, dropped = self._without_the_too_old(delivery.rollout)
+        dropped, nothing = 0, True
+        while nothing:  # unless all of it was too old; the next is younger by as much
+            sampled = self.source.next(self.learner.stepper.weights, self.updates, shaped)
+            rollout, too_old = self._without_the_too_old(sampled)
+            dropped, nothing = dropped + too_old, rollout.rewards.size == 0
         collected = time.perf_counter()
         rate, entropy_weight = learning_rate_at(c, f), entropy_weight_at(c, f)
         metrics = self.learner.update(rollout, rate, entropy_weight)

@@ -1,10 +1,9 @@
 """Where a learner's rollouts come from: played in step with it, or ahead of it."""
 
-import time
 from collections import Counter, deque
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -14,14 +13,6 @@ from phalanx.learn.sampler import Sampler, Stopped
 Weights = Callable[[], Any]
 
 
-class Delivery(NamedTuple):
-    """A rollout, and how old the oldest weights in it were, in updates."""
-
-    rollout: Rollout
-    lag: int
-    waited_s: float
-
-
 class InStep:
     """Sample, learn, sample, learn. New weights are taken at every `sync_every`-th rollout."""
 
@@ -29,15 +20,12 @@ class InStep:
         self.samplers, self._sync_every = [sampler], sync_every
         self._taken = False
 
-    def next(self, weights: Weights, version: int, shaping: Any) -> Delivery:
-        began = time.perf_counter()
+    def next(self, weights: Weights, version: int, shaping: Any) -> Rollout:
         (sampler,) = self.samplers
         if not self._taken or version % self._sync_every == 0:
             sampler.take(weights(), version)
             self._taken = True
-        rollout = sampler.collect(shaping)
-        lag = version - int(rollout.versions.min())
-        return Delivery(rollout, lag, time.perf_counter() - began)
+        return sampler.collect(shaping)
 
     def close(self) -> None:
         for sampler in self.samplers:
@@ -57,8 +45,7 @@ class Ahead:
         self._pending: dict[Future[Rollout], Sampler] = {}
         self._asked = Counter[int]()
 
-    def next(self, weights: Weights, version: int, shaping: Any) -> Delivery:
-        began = time.perf_counter()
+    def next(self, weights: Weights, version: int, shaping: Any) -> Rollout:
         if not self._pending:
             for sampler in self.samplers:
                 self._ask(sampler, weights, version, shaping)
@@ -72,8 +59,7 @@ class Ahead:
         sampler = self._pending.pop(future)
         rollout = future.result()
         self._ask(sampler, weights, version, shaping)
-        lag = version - int(rollout.versions.min())
-        return Delivery(rollout, lag, time.perf_counter() - began)
+        return rollout
 
     def _ask(self, sampler: Sampler, weights: Weights, version: int, shaping: Any) -> None:
         count = self._asked[id(sampler)]
