@@ -64,7 +64,7 @@ class TrainConfig:
     max_restarts: int = 20
     """failed environments and workers that are replaced before the run gives up"""
     overlap: bool = by_env(False, True)
-    """collect the next rollout while learning from the last; its weights are one update old"""
+    """collect the next rollout while learning from the last, one update old; not with --wait-for"""
     sync_every: int = 1
     """rollouts after which samplers take new weights; no ppo batch is older than that"""
     num_samplers: int = 2

@@ -137,7 +137,8 @@ def sampler_options(config: TrainConfig, batch: Batch) -> dict[str, Any]:
 
 
 def is_ahead(config: TrainConfig) -> bool:
-    return config.algo == "impala" or config.overlap
+    # Rows that are not waited for are an update old already: overlapping would make them too old.
+    return config.algo == "impala" or (config.overlap and config.wait_for == "all")
 
 
 def open_source(config: TrainConfig, samplers: list[Any]) -> InStep | Ahead:
