@@ -124,3 +124,20 @@ def vtrace(
         gain = rewards[t] + discounts[t] * following - values[t]
         advantages.append(min(pg_rho_bar, ratios[t]) * gain)
     return targets, advantages
+
+
+def follows_order(rule: str, order: str, target: str, infected: set[str]) -> bool:
+    """Whether a fix of `target` follows the order of repair, in the words of its definition."""
+
+    def kind(host: str) -> str:
+        name = host.rstrip("0123456789").lower()
+        return {"op_server": "op_server", "op_host": "op_host"}.get(name, name)
+
+    types = order.split(",")
+    if rule == "host":
+        infected = infected - {"User0"}
+        better = types[: types.index(kind(target))]
+        return target in infected and not any(kind(host) in better for host in infected)
+    held = {kind(host) for host in infected}
+    best = next((name for name in types if name in held), None)
+    return kind(target) == best

@@ -41,7 +41,7 @@ def summary(path: Path) -> dict[str, Any]:
 
 
 def last_returns(run: Run) -> float:
-    return float(np.mean([value for _, value in run.recent][-100:]))
+    return float(np.mean([episode.total for episode in run.recent][-100:]))
 
 
 class Slow(odd_envs.Sleeps):

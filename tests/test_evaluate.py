@@ -8,7 +8,8 @@ import pytest
 
 from phalanx.cli import main
 from phalanx.config import EvaluateConfig
-from phalanx.evaluate import evaluate, play_episodes
+from phalanx.evaluate import evaluate
+from phalanx.play import play_episodes
 
 GOLDEN = Path(__file__).parent / "golden"
 RECORDED = {
@@ -44,14 +45,16 @@ def test_returns_agree_with_the_original(rules: str, policy: str) -> None:
 def test_results_do_not_depend_on_threads() -> None:
     def returns(threads: int) -> Any:
         config = EvaluateConfig(episodes=5000, num_threads=threads, seed=3)
-        return play_episodes(config, "random", "b_line=0.5,meander=0.5", (30,)).tolist()
+        played = play_episodes(config, "random", "b_line=0.5,meander=0.5", (30,))
+        return played.returns.tolist()
 
     assert returns(1) == returns(2) == returns(5)
 
 
 def test_a_longer_run_begins_with_the_shorter_one() -> None:
     def returns(policy: str, episodes: int) -> Any:
-        return play_episodes(EvaluateConfig(episodes=episodes), policy, "meander", (30,)).tolist()
+        config = EvaluateConfig(episodes=episodes)
+        return play_episodes(config, policy, "meander", (30,)).returns.tolist()
 
     for policy in ("random", "react-restore"):
         assert returns(policy, 5000)[:100] == returns(policy, 100)

@@ -119,7 +119,7 @@ def test_images_are_learnt_from(tmp_path: Path, algo: str) -> None:
         k_epochs=3, num_workers=0, learning_rate=2e-3, hidden=(32,),
     )  # fmt: skip
     run = phalanx.train(config)
-    assert np.mean([value for _, value in run.recent][-50:]) > 8
+    assert np.mean([episode.total for episode in run.recent][-50:]) > 8
 
 
 # --- what can happen ------------------------------------------------------------------------------

@@ -9,10 +9,11 @@ from difflib import get_close_matches
 from typing import Any, NamedTuple, NoReturn
 
 import phalanx
-from phalanx import bench, evaluate, training, verify
+from phalanx import bench, evaluate, search_command, training, verify
 from phalanx.config import BenchConfig, EvaluateConfig, TrainConfig, VerifyConfig
 from phalanx.errors import ConfigError, PhalanxError, choices
 from phalanx.flags import add_flags, from_flags
+from phalanx.search_config import SearchConfig
 
 
 class Command(NamedTuple):
@@ -27,6 +28,11 @@ COMMANDS = {
         EvaluateConfig,
         evaluate.main,
         "phalanx evaluate --policy react-restore --red-agent b_line --horizon 100 --episodes 10000",
+    ),
+    "search": Command(
+        SearchConfig,
+        search_command.main,
+        "phalanx search --red-agent b_line --total-episodes 100000 --n-envs 200",
     ),
     "verify": Command(VerifyConfig, verify.main, "phalanx verify tests/golden/final"),
     "bench": Command(BenchConfig, bench.main, "phalanx bench sim --num-envs 4096"),

@@ -9,8 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from phalanx.cage2.defenders import DEFENDERS, make_defender
+from phalanx.cage2.defenders import DEFENDERS, GREEDY, make_defender
+from phalanx.cage2.referee import parse_true_state
 from phalanx.cage2.scenario import HORIZONS, RED_AGENTS
+from phalanx.cage2.scoring import ALIGNMENTS
 from phalanx.cage2.settings import (
     checked_horizon,
     checked_num_envs,
@@ -19,6 +21,7 @@ from phalanx.cage2.settings import (
     red_agent_weights,
     rule_set_number,
 )
+from phalanx.cage2.workflow import COMPLIANCE_RULES, parse_order
 from phalanx.checkpoint import last_checkpoint, load_checkpoint
 from phalanx.errors import ConfigError, choices
 from phalanx.results import check_writable
@@ -95,6 +98,23 @@ class TrainConfig:
     """turns of an episode"""
     condition: tuple[float, ...] = ()
     """numbers put after every observation, such as the 25 that name an order of repair"""
+    workflow: str | None = None
+    """order of repair to follow, such as defender,op_server,enterprise,op_host,user; or all"""
+    alignment_lambda: float = 10.0
+    """what following the workflow is worth in a whole episode; 0 measures compliance only"""
+    alignment: str = "delta"
+    """delta: an episode's sum is lambda times its compliance; per_fix: ± lambda/20 for each fix;
+    gate: what a fix gains and costs is moved until compliance stays just above its threshold"""
+    gate_ramp: float = 0.7
+    """gate: share of the run after which it asks for the threshold; at first, for one fix in two"""
+    compliance_rule: str = "host"
+    """host: the target is infected, and nothing of a better type; type: as earlier systems judged,
+    to compare with them: 24 orders forbid every fix (User0 is always infected), and a healthy
+    neighbour of an infected host may be restored"""
+    compliance_threshold: float = 0.9
+    """compliance that a policy must reach to count as following its workflow"""
+    min_fixes: float = 1.0
+    """... and fixes per episode: one lucky fix is not enough"""
     hidden: tuple[int, ...] = (64, 64)
     """hidden layers of actor and critic"""
     network: str | None = None
@@ -143,6 +163,8 @@ class TrainConfig:
     """the only source of chance"""
     num_threads: int | str = "auto"
     """threads that play and learn; results do not depend on it"""
+    start_from: str | None = None
+    """begin with what this run or checkpoint has learnt; it must have networks of the same sizes"""
     checkpoint_every: int = by_env(50, 50, a3c=(50, 1000))
     """updates between checkpoints"""
     output_dir: Path = Path("runs")
@@ -179,6 +201,8 @@ class TrainConfig:
             ("observation", ("bits", "history")),
             ("turn_weights", ("leaderboard", "flat")),
             ("actions", ("useful", "all")),
+            ("alignment", ALIGNMENTS),
+            ("compliance_rule", COMPLIANCE_RULES),
         ):
             if getattr(self, name) not in allowed:
                 raise ConfigError(choices(name, getattr(self, name), allowed))
@@ -194,12 +218,22 @@ class TrainConfig:
                 raise ConfigError(f"{name} must be 1 or more, got {getattr(self, name)}")
         if not self.hidden or min(self.hidden) < 1:
             raise ConfigError(f"hidden must be layer sizes such as 64,64, got {self.hidden}")
-        for name in ("gamma", "gae_lambda", "restore_curriculum"):
+        if self.workflow not in (None, "all"):
+            parse_order(str(self.workflow))
+        if self.workflow is not None and self.env != "cage2":
+            raise ConfigError(f"--workflow is for CAGE-2; {self.env} has no hosts to repair")
+        for name in (
+            "gamma",
+            "gae_lambda",
+            "restore_curriculum",
+            "compliance_threshold",
+            "gate_ramp",
+        ):
             if not 0 <= getattr(self, name) <= 1:
                 raise ConfigError(f"{name} must be from 0 to 1, got {getattr(self, name)}")
         for name in (
             "learning_rate", "final_learning_rate", "clip", "entropy", "final_entropy", "rho_bar",
-            "c_bar", "pg_rho_bar", "replay", "max_restarts",
+            "c_bar", "pg_rho_bar", "replay", "max_restarts", "alignment_lambda", "min_fixes",
         ):  # fmt: skip
             if not 0 <= getattr(self, name) < float("inf"):
                 raise ConfigError(f"{name} must be 0 or more, got {getattr(self, name)}")
@@ -253,13 +287,22 @@ class EvaluateConfig:
     target: str | None = field(default=None, metadata={"positional": True})
     """run folder, checkpoint, or name of a scripted defender; all scripted ones if not given"""
     policy: tuple[str, ...] = DEFENDERS
-    """scripted defenders: sleep, random, react-remove, react-restore"""
+    """scripted defenders: sleep, random, react-remove, react-restore; with a workflow also greedy,
+    which repairs by the true state"""
     network: str | None = None
     """the module:factory of a run that trained a torch network of your own"""
     sample: bool = False
     """draw a trained policy's actions instead of taking the most likely ones"""
     simulator: str = "phalanx"
     """phalanx, or cyborg: the original, where it is installed (some 500 steps a second)"""
+    workflow: str | None = None
+    """order of repair to follow and be judged by; all: a mixture; named: six that have names"""
+    workflow_grid: bool = False
+    """all 120 orders, one after the other"""
+    compliance_rule: str = "host"
+    """how a fix is judged, host or type; see phalanx train --help"""
+    true_state: str = "exact"
+    """when the true state is fetched to judge a fix: exact, every:K turns, episode_end, off"""
     leaderboard: bool = False
     """the challenge's nine cells under its rules, and their sum"""
     red_agent: tuple[str, ...] = RED_AGENTS
@@ -290,8 +333,10 @@ class EvaluateConfig:
             )
         if not self.rules:
             object.__setattr__(self, "rules", self._default_rules())
+        self._check_workflow()
         for name in self.policy:
-            make_defender(name)
+            if name != GREEDY:
+                make_defender(name)
         for spec in self.red_agent:
             red_agent_weights(spec)
         for horizon in self.horizon:
@@ -306,10 +351,30 @@ class EvaluateConfig:
         checked_threads(self.num_threads, 1)
         check_writable(self.json)
 
+    def _check_workflow(self) -> None:
+        if self.workflow not in (None, "all", "named"):
+            parse_order(str(self.workflow))
+        if self.compliance_rule not in COMPLIANCE_RULES:
+            raise ConfigError(choices("compliance_rule", self.compliance_rule, COMPLIANCE_RULES))
+        parse_true_state(self.true_state)
+        follows = self.workflow is not None or self.workflow_grid
+        if self.workflow is not None and self.workflow_grid:
+            raise ConfigError("--workflow-grid plays all orders; leave out --workflow")
+        if follows and self.policy == DEFENDERS:
+            object.__setattr__(self, "policy", (*DEFENDERS, GREEDY))
+        if GREEDY in self.policies and not follows:
+            raise ConfigError("greedy repairs in an order: give --workflow or --workflow-grid")
+
+    @property
+    def plays_compiled(self) -> bool:
+        """Whether whole episodes of a compiled policy may be played in one call."""
+        return not self.sample and self.true_state == "exact"
+
     @property
     def checkpoint(self) -> Path | None:
         """The run folder or file of the trained policy, if the target is one."""
-        if self.target is None or self.target.lower().replace("_", "-") in DEFENDERS:
+        named = (*DEFENDERS, GREEDY)
+        if self.target is None or self.target.lower().replace("_", "-") in named:
             return None
         return Path(self.target)
 

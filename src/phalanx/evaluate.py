@@ -16,19 +16,23 @@ from rich.console import Console
 from rich.table import Table
 
 import phalanx
-from phalanx.cage2.batch import Batch
-from phalanx.cage2.cyborg import CyborgEnv
-from phalanx.cage2.defenders import Defender, make_defender
 from phalanx.cage2.scenario import LEADERS_SCORES
+from phalanx.cage2.workflow import (
+    NAMED_ORDERS,
+    NUM_ORDERS,
+    order_name,
+    parse_order,
+    short_name,
+)
 from phalanx.config import EvaluateConfig
 from phalanx.display import progress_display
 from phalanx.evaluate_env import play_env, trained_on
+from phalanx.play import StateCost, play_episodes
 from phalanx.recipe import find_network
 from phalanx.results import write_json
 from phalanx.trained import TrainedDefender, load_defender
 
 TITLE = "Mean return ± its 95 % confidence interval"
-CHUNK = 4096  # episodes played side by side
 HALF_WIDTH = 1.96  # of a 95 % interval, in standard errors
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
@@ -49,9 +53,14 @@ class Cell:
     min: float
     max: float
     quantiles: dict[str, float]
-
-
-Heard = Callable[[int, float], None]  # episodes played, mean return so far
+    workflow: str | None = None
+    """the order of repair that was to be followed"""
+    compliance: float | None = None
+    """share of all fixes that followed it; None without a fix"""
+    fixes_per_episode: float | None = None
+    share_without_fix: float | None = None
+    true_state: dict[str, Any] | None = None
+    """what saving on the true state brought, and how far compliance is off by it"""
 
 
 def evaluate(
@@ -65,13 +74,43 @@ def evaluate(
     """
     if defender is None and config.checkpoint is not None:
         defender = load_defender(config.checkpoint, find_network(config.network))
-    for policy, red_agent in product(config.policies, config.red_agent):
+    workflows = chosen_workflows(config, None if defender is None else defender.workflow)
+    for policy, workflow, red_agent in product(config.policies, workflows, config.red_agent):
         for horizons in played_together(config.horizon, defender):
             turns = "/".join(map(str, horizons))
             heard = partial(played, f"{policy} against {red_agent}, {turns} turns")
-            returns = play_episodes(config, policy, red_agent, horizons, heard, defender)
-            for horizon, column in zip(horizons, returns.T, strict=True):
-                yield summarise(policy, red_agent, horizon, column)
+            orders = order_numbers(workflow, config.episodes)
+            cost = None if config.true_state == "exact" or orders is None else StateCost()
+            results = play_episodes(
+                config, policy, red_agent, horizons, orders, heard, defender, cost
+            )
+            for k, horizon in enumerate(horizons):
+                cell = summarise(policy, red_agent, horizon, results.returns[:, k])
+                if workflow is not None:
+                    fixes, compliant = results.fixes[:, k], results.compliant[:, k]
+                    cell = with_compliance(cell, workflow, fixes, compliant, config.true_state)
+                    if cost is not None and horizon == max(horizons):
+                        figures = cost.figures(config.true_state, config.episodes)
+                        cell = dataclasses.replace(cell, true_state=figures)
+                yield cell
+
+
+def chosen_workflows(config: EvaluateConfig, trained_for: str | None) -> list[str | None]:
+    """The orders that are played: as asked for, else the one that the policy was trained for."""
+    if config.workflow_grid:
+        return [order_name(number) for number in range(NUM_ORDERS)]
+    if config.workflow == "named":
+        return list(NAMED_ORDERS)
+    return [config.workflow or trained_for]
+
+
+def order_numbers(workflow: str | None, episodes: int) -> npt.NDArray[np.int64] | None:
+    """The order of each episode; with `all` they take turns."""
+    if workflow is None:
+        return None
+    if workflow == "all":
+        return np.arange(episodes) % NUM_ORDERS
+    return np.full(episodes, parse_order(workflow))
 
 
 def played_together(
@@ -85,87 +124,6 @@ def played_together(
         (horizon,) for horizon in horizons if horizon > trained.horizon
     ]
     return [known, *longer] if known else longer
-
-
-def play_episodes(
-    config: EvaluateConfig,
-    policy: str,
-    red_agent: str,
-    horizons: tuple[int, ...],
-    played: Heard = lambda *_: None,
-    trained: TrainedDefender | None = None,
-) -> npt.NDArray[np.float64]:
-    """Returns [episodes, horizons]; episode i is always that of (seed, i)."""
-    if config.simulator == "cyborg":
-        return play_original(config, policy, red_agent, horizons, played, trained)
-    returns = np.empty((config.episodes, len(horizons)))
-    for first in range(0, config.episodes, CHUNK):
-        size = min(CHUNK, config.episodes - first)
-        defender = make(config, policy, trained, first)
-        batch = Batch(
-            size,
-            red_agent=red_agent,
-            horizon=shown_horizon(horizons, trained),
-            rules=config.rules,
-            observation=defender.observation,
-            seed=config.seed,
-            first_index=first,
-            num_threads=config.num_threads,
-            same_step=False,
-        )
-        for turn in range(1, max(horizons) + 1):
-            masks = batch.action_masks()
-            batch.play(defender.act(batch.shown.obs, batch.nets["alert"], masks))
-            for k, horizon in enumerate(horizons):
-                if turn == horizon:
-                    returns[first : first + size, k] = batch.nets["tenths"] / 10
-        batch.close()
-        played(size * len(horizons), float(returns[: first + size, -1].mean()))
-    return returns
-
-
-def play_original(
-    config: EvaluateConfig,
-    policy: str,
-    red_agent: str,
-    horizons: tuple[int, ...],
-    played: Heard,
-    trained: TrainedDefender | None,
-) -> npt.NDArray[np.float64]:
-    """The same in the original simulator, one episode after the other."""
-    returns = np.zeros((config.episodes, len(horizons)))
-    observation = make(config, policy, trained, 0).observation
-    env = CyborgEnv(
-        red_agent=red_agent,
-        horizon=shown_horizon(horizons, trained),
-        rules=config.rules,
-        observation=observation,
-    )
-    for episode in range(config.episodes):
-        defender = make(config, policy, trained, episode)
-        obs, info = env.reset(seed=config.seed + episode)
-        for turn in range(max(horizons)):
-            alerts, masks = np.array([info["alert"]], np.int8), info["action_mask"][None] != 0
-            action = int(defender.act(obs[None], alerts, masks)[0])
-            obs, reward, _, _, info = env.step(action)
-            returns[episode, np.array(horizons) > turn] += reward
-        played(len(horizons), float(returns[: episode + 1, -1].mean()))
-    return returns
-
-
-def shown_horizon(horizons: tuple[int, ...], trained: TrainedDefender | None) -> int:
-    """The horizon of the game: a trained policy is shown the one it knows, if that is longer."""
-    return max(horizons) if trained is None else max(*horizons, trained.horizon)
-
-
-def make(
-    config: EvaluateConfig, policy: str, trained: TrainedDefender | None, first: int
-) -> Defender:
-    """The defender of a cell, for the episodes that begin with number `first`."""
-    width = CHUNK if config.simulator == "phalanx" else 1
-    if trained is None:
-        return make_defender(policy, [config.seed, first], width)
-    return trained.sampling([config.seed, first], width) if config.sample else trained
 
 
 def interval(returns: Any) -> dict[str, Any]:
@@ -191,6 +149,18 @@ def summarise(policy: str, red_agent: str, horizon: int, returns: npt.NDArray[np
     )
 
 
+def with_compliance(cell: Cell, workflow: str, fixes: Any, compliant: Any, true_state: str) -> Cell:
+    """A cell, and how well its episodes followed the workflow: pooled over all fixes."""
+    judged = true_state != "off" and fixes.any()
+    return dataclasses.replace(
+        cell,
+        workflow=workflow,
+        compliance=float(compliant.sum() / fixes.sum()) if judged else None,
+        fixes_per_episode=float(fixes.mean()),
+        share_without_fix=float((fixes == 0).mean()),
+    )
+
+
 def main(config: EvaluateConfig) -> int:
     """The command: progress on a terminal, a table, and JSON if asked for.
 
@@ -200,6 +170,7 @@ def main(config: EvaluateConfig) -> int:
         return main_env(config, config.checkpoint)
     cells: list[Cell] = []
     total = config.episodes * len(config.policies) * len(config.red_agent) * len(config.horizon)
+    total *= len(chosen_workflows(config, None))
     complete = False
     with progress_display("episodes") as progress:
         task = progress.add_task("starting", total=total, note="")
@@ -216,7 +187,8 @@ def main(config: EvaluateConfig) -> int:
     if config.json is not None and cells:
         write_json(config.json, as_json(config, cells, complete))
     if cells:
-        (show_beside_winner if config.leaderboard else show)(config, cells)
+        beside = config.leaderboard and not (config.workflow or config.workflow_grid)
+        (show_beside_winner if beside else show)(config, cells)
     if not complete:
         print(f"phalanx: interrupted after {len(cells)} cells of the table", file=sys.stderr)
     return 0 if complete else 130
@@ -242,6 +214,9 @@ def main_env(config: EvaluateConfig, checkpoint: Path) -> int:
 
 def show(config: EvaluateConfig, cells: list[Cell]) -> None:
     """Print the table: a row per policy and attacker, a column per horizon."""
+    if any(cell.workflow for cell in cells):
+        show_workflows(config, cells)
+        return
     table = Table(box=SIMPLE_HEAD, title=f"{TITLE}, rules {config.rules}")
     table.add_column("policy")
     table.add_column("red agent")
@@ -254,6 +229,49 @@ def show(config: EvaluateConfig, cells: list[Cell]) -> None:
         table.add_row(policy, red_agent, *texts)
     Console(width=100).print(table)
     print(f"{config.episodes} episodes per cell, seed {config.seed}")
+
+
+def show_workflows(config: EvaluateConfig, cells: list[Cell]) -> None:
+    """A row per workflow, attacker and horizon: return, compliance, fixes; a grid's best first."""
+    table = Table(box=SIMPLE_HEAD, title=f"{TITLE}, rules {config.rules}")
+    names = ("policy", "workflow", "red agent", "turns", "return", "compliance", "fixes", "without")
+    for name in names:
+        table.add_column(name, justify="left" if name in names[:3] else "right")
+    ranked = cells
+    if config.workflow_grid:
+        ranked = sorted(cells, key=lambda c: (c.policy, c.red_agent, c.horizon, -c.mean))
+    for cell in ranked:
+        workflow = cell.workflow or "-"
+        if "," in workflow:
+            workflow = short_name(parse_order(workflow))
+        compliance = "-" if cell.compliance is None else f"{cell.compliance:.1%}"
+        table.add_row(
+            cell.policy, workflow, cell.red_agent, str(cell.horizon), _with_interval(cell),
+            compliance, f"{cell.fixes_per_episode or 0:.1f}", f"{cell.share_without_fix or 0:.0%}",
+        )  # fmt: skip
+    Console(width=110).print(table)
+    print(
+        f"{config.episodes} episodes per cell, seed {config.seed}; compliance by the rule "
+        f"{config.compliance_rule!r}, pooled over all fixes; fixes per episode, and the share of "
+        "episodes without one"
+    )
+    for cell in cells:
+        if cell.true_state is not None:
+            print(_state_line(cell))
+
+
+def _state_line(cell: Cell) -> str:
+    """What saving on the true state brought, in words."""
+    f = cell.true_state or {}
+    off = f["compliance"] is None
+    judged = "not judged" if off else f"{f['compliance']:.1%} ({f['error']:+.1%} off)"
+    return (
+        f"true state {f['mode']}, {cell.workflow} against {cell.red_agent}: compliance {judged}, "
+        f"exact {f['exact_compliance']:.1%}; state {f['mean_age']:.1f} turns old at a fix; "
+        f"{f['fetches_per_episode']:.1f} fetches an episode instead of "
+        f"{f['exact_fetches_per_episode']:.1f}; {f['turns_per_s']:,.0f} turns/s instead of "
+        f"{f['exact_turns_per_s']:,.0f} ({f['speed_gained']:.2f} x)"
+    )
 
 
 def show_beside_winner(config: EvaluateConfig, cells: list[Cell]) -> None:

@@ -80,11 +80,13 @@ def from_file(config: type, path: Path) -> dict[str, Any]:
 
 def field_helps(config: type) -> dict[str, str]:
     """The string under each field."""
-    body = ast.parse(textwrap.dedent(inspect.getsource(config))).body[0].body  # type: ignore[attr-defined]
     helps = {}
-    for statement, below in pairwise(body):
-        if isinstance(statement, ast.AnnAssign) and isinstance(below, ast.Expr):
-            helps[statement.target.id] = ast.literal_eval(below.value)  # type: ignore[union-attr]
+    for kind in reversed([kind for kind in config.__mro__ if dataclasses.is_dataclass(kind)]):
+        body = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0].body  # type: ignore[attr-defined]
+        for statement, below in pairwise(body):
+            if isinstance(statement, ast.AnnAssign) and isinstance(below, ast.Expr):
+                text = ast.literal_eval(below.value)
+                helps[statement.target.id] = " ".join(text.split())  # type: ignore[union-attr]
     return helps
 
 

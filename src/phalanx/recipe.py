@@ -13,12 +13,15 @@ import numpy.typing as npt
 from phalanx.cage2.batch import Batch
 from phalanx.cage2.crew import Crew
 from phalanx.cage2.scenario import HORIZONS, NUM_ACTIONS, RED_AGENTS, useful_actions
+from phalanx.cage2.scoring import FIXES, NO_ORDERS, Orders, make_orders
 from phalanx.cage2.settings import count_cores
+from phalanx.cage2.workflow import NUM_ORDERS, parse_order
 from phalanx.config import TrainConfig
 from phalanx.errors import ConfigError, MissingError
 from phalanx.learn.blas import use_one_thread_per_product
-from phalanx.learn.collect import TRUTH_SIZE, Shaping
+from phalanx.learn.collect import CONDUCT_SIZE, TRUTH_SIZE, Shaping
 from phalanx.learn.compiled import CompiledStepper
+from phalanx.learn.gate import Gate
 from phalanx.learn.impala import Impala, ImpalaSettings
 from phalanx.learn.policy import Policy
 from phalanx.learn.ppo import PPO, PPOSettings
@@ -118,20 +121,47 @@ def open_batches(config: TrainConfig) -> list[Batch]:
     ]
 
 
-def make_policy(config: TrainConfig, batch: Batch) -> Policy:
+def make_policy(config: TrainConfig, obs_size: int) -> Policy:
     return Policy(
-        batch.shown.obs.shape[1] + len(config.condition),
+        obs_size + condition_size(config),
         NUM_ACTIONS,
         hidden=config.hidden,
-        truth_size=TRUTH_SIZE if config.critic_truth else 0,
+        truth_size=truth_size(config),
         seed=config.seed,
     )
+
+
+def orders_of(config: TrainConfig) -> Orders:
+    """The orders of repair that the run's episodes follow."""
+    if config.workflow is None:
+        return NO_ORDERS
+    allowed = range(NUM_ORDERS) if config.workflow == "all" else [parse_order(config.workflow)]
+    return make_orders(allowed, config.compliance_rule, config.alignment, config.alignment_lambda)
+
+
+def open_gate(config: TrainConfig) -> Gate | None:
+    if config.workflow is None or config.alignment != "gate":
+        return None
+    return Gate(config.compliance_threshold, config.alignment_lambda / FIXES, config.gate_ramp)
+
+
+def condition_size(config: TrainConfig) -> int:
+    """Numbers after every observation: those of the user, and the code of an order."""
+    return len(config.condition) + orders_of(config).codes.shape[1]
+
+
+def truth_size(config: TrainConfig) -> int:
+    """Numbers that only the critic sees."""
+    if not config.critic_truth:
+        return 0
+    return TRUTH_SIZE + (CONDUCT_SIZE if orders_of(config).codes.size else 0)
 
 
 def sampler_options(config: TrainConfig, batch: Batch) -> dict[str, Any]:
     return {
         "useful": chosen_actions(config.actions),
         "condition": np.tile(np.array(config.condition, np.float32), (batch.num_envs, 1)),
+        "orders": orders_of(config),
         "num_rollouts": 2 if is_ahead(config) else 1,
     }
 
@@ -156,7 +186,7 @@ def open_learner(config: TrainConfig, stepper: Stepper) -> PPO | Impala:
 def _compiled(config: TrainConfig) -> Recipe:
     """Fused kernels on the CPU, for the built-in networks."""
     batches = open_batches(config)
-    policy = make_policy(config, batches[0])
+    policy = make_policy(config, batches[0].shown.obs.shape[1])
     samplers = [
         CompiledSampler(batch, policy.copy(), config.update_steps, **sampler_options(config, batch))
         for batch in batches

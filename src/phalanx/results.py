@@ -23,8 +23,12 @@ def check_writable(path: Path | None) -> None:
 
 
 def write_json(path: Path, result: Any) -> None:
+    """A result as JSON: whole or not at all."""
+    write_text(path, json.dumps(result, indent=1) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
     """Write beside the file and rename, so that a reader never sees half of it."""
-    text = json.dumps(result, indent=1) + "\n"
     if _is_device(path):
         path.write_text(text)
         return

@@ -5,11 +5,13 @@ import sys
 import time
 from collections import Counter, deque
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from phalanx.checkpoint import load_checkpoint, save_checkpoint
+from phalanx.cage2.workflow import order_name, parse_order
+from phalanx.checkpoint import last_checkpoint, load_checkpoint, save_checkpoint
 from phalanx.config import TrainConfig
 from phalanx.errors import CheckpointError, RunError
 from phalanx.evaluate import interval
@@ -19,6 +21,7 @@ from phalanx.recipe import (
     Network,
     entropy_weight_at,
     learning_rate_at,
+    open_gate,
     open_recipe,
     progress_of,
     restore_price,
@@ -27,7 +30,7 @@ from phalanx.recipe import (
 )
 from phalanx.run_folder import RunFolder
 from phalanx.sources import InStep, Replay
-from phalanx.tally import Episode, Tally, episodes_of
+from phalanx.tally import COMPLIANCE, Episode, Tally, compliance_of, episodes_of
 
 BEFORE = ("update", "episodes", "steps", "return")
 AFTER = (
@@ -41,6 +44,8 @@ MAY_CHANGE = (
 )  # fmt: skip
 FAULT_COLUMNS = ("update", "env", "worker", "exit_code", "signal", "lost", "what", "traceback")
 EPISODE_COLUMNS = ("update", "env", "kind", "length", "return")
+FOLLOWED = ("workflow", "alignment", "total_return", *COMPLIANCE)  # of an update
+EPISODE_FOLLOWED = ("workflow", "fixes", "compliant", "alignment")
 REPLAYED = 16  # past rollouts that --replay chooses from
 RECENT = 2000  # episodes that the summary's returns are taken from
 
@@ -56,15 +61,26 @@ class Run:
         self.source, self.learner = self.recipe.source, self.recipe.learner
         self.workers = self.source if config.algo == "a3c" else None
         self._heard_at = 0.0
-        self.columns = (*BEFORE, *(f"return_{kind}" for kind in self.recipe.kinds), *AFTER)
+        followed = FOLLOWED if config.workflow else ()
+        kinds = (f"return_{kind}" for kind in self.recipe.kinds)
+        self.columns = (*BEFORE, *kinds, *followed, *AFTER)
+        self.episode_columns = EPISODE_COLUMNS + (EPISODE_FOLLOWED if config.workflow else ())
         self.weights = turn_weights(config)
+        self.gate = open_gate(config)
         self.replay = Replay(config.replay, REPLAYED, np.random.default_rng([config.seed, 3]))
         self.updates = self.episodes = self.steps = self.dropped_steps = 0
         self.lags: Counter[int] = Counter()
         self.seconds = {"collect": 0.0, "learn": 0.0, "other": 0.0}
-        self.recent: deque[tuple[str, float]] = deque(maxlen=RECENT)  # kind, return
+        self.recent: deque[Episode] = deque(maxlen=RECENT)
         self.stopped = False
+        self.enough = False  # whoever watches may end the run before its budget is spent
         self.faults_recorded = 0
+
+    @property
+    def workflow(self) -> str | None:
+        """The order that is followed, in full; or `all`."""
+        name = self.config.workflow
+        return name if name in (None, "all") else order_name(parse_order(str(name)))
 
     @property
     def sampler(self) -> Any:
@@ -97,6 +113,8 @@ class Run:
         c, f = self.config, self.progress
         began = time.perf_counter()
         shaped = shaping(c, self.weights, f)
+        if self.gate is not None:
+            self.gate.put_into([sampler.orders for sampler in self.source.samplers], f)
         dropped, nothing = 0, True
         while nothing:  # unless all of it was too old; the next is younger by as much
             sampled = self.source.next(self.learner.stepper.weights, self.updates, shaped)
@@ -107,6 +125,7 @@ class Run:
         metrics = self.learner.update(rollout, rate, entropy_weight)
         for old in self.replay.add(rollout):
             self.learner.update(old, rate, entropy_weight)
+        self._hold_gate(rollout)
         learnt = time.perf_counter()
         lags, counts = np.unique(self.updates - rollout.versions, return_counts=True)
         return Tally(
@@ -117,6 +136,11 @@ class Run:
             collect_s=collected - began, learn_s=learnt - collected,
         )  # fmt: skip
 
+    def _hold_gate(self, rollout: Rollout) -> None:
+        """`--alignment gate`: what the next fixes gain or cost."""
+        if self.gate is not None:
+            self.gate.move(rollout.conducts[rollout.counted], self.progress)
+
     def record(self, tally: Tally) -> None:
         """Count what updates gave, and write it down."""
         price = restore_price(self.config, self.progress)
@@ -126,7 +150,8 @@ class Run:
         self.lags.update(tally.lags)
         self._check(tally.metrics)
         row = {
-            "update": self.updates, "steps": self.steps, **self._record_episodes(tally.episodes),
+            "update": self.updates, "steps": self.steps, "workflow": self.workflow,
+            **self._record_episodes(tally.episodes),
             "episodes": self.episodes, "learning_rate": tally.rate,
             "entropy_weight": tally.entropy_weight, "restore_price": price, "lag": tally.lag,
             "dropped_steps": tally.dropped, "collect_s": tally.collect_s, "learn_s": tally.learn_s,
@@ -181,10 +206,19 @@ class Run:
     def _record_episodes(self, ended: list[Episode]) -> dict[str, float]:
         """Log episodes; their mean returns, in all and by kind."""
         self.episodes += len(ended)
-        rows = [(self.updates, e.env, e.kind, e.length, round(e.total, 4)) for e in ended]
-        self.folder.table("episodes").add(EPISODE_COLUMNS, rows)
-        self.recent.extend((e.kind, round(e.total, 4)) for e in ended)
+        following = self.config.workflow is not None
+        rows = [
+            (self.updates, e.env, e.kind, e.length, round(e.total, 4))
+            + ((e.order, e.fixes, e.compliant, round(e.alignment, 4)) if following else ())
+            for e in ended
+        ]
+        self.folder.table("episodes").add(self.episode_columns, rows)
+        self.recent.extend(e._replace(total=round(e.total, 4)) for e in ended)
         means = {"return": _mean([e.total for e in ended])}
+        if following:
+            means["alignment"] = _mean([e.alignment for e in ended])
+            means["total_return"] = means["return"] + means["alignment"]
+            means |= compliance_of(ended)
         for name in self.recipe.kinds:
             means[f"return_{name}"] = _mean([e.total for e in ended if e.kind == name])
         return means
@@ -213,6 +247,8 @@ class Run:
         if isinstance(self.source, InStep):  # samplers that play ahead are in mid-game
             for name, array in self.sampler.save().items():
                 arrays[f"sampler_{name}"] = array
+        if self.gate is not None:
+            arrays["prices"] = self.gate.prices
         facts |= {
             "config": self.config.as_dict(),
             "updates": self.updates,
@@ -223,6 +259,19 @@ class Run:
             "tables": {name: self.folder.table(name).size() for name in ("updates", "episodes")},
         }
         save_checkpoint(path or self.folder.checkpoint, arrays, facts)
+
+    def begin_with(self, path: Path) -> None:
+        """Begin with what another run has learnt: its networks and the state of its optimiser."""
+        arrays, facts = load_checkpoint(last_checkpoint(path))
+        try:
+            self.learner.load(arrays, facts)
+            if self.gate is not None and "prices" in arrays:
+                self.gate.prices[:] = arrays["prices"]
+        except (KeyError, TypeError, ValueError) as error:
+            raise CheckpointError(
+                f"cannot start from {path}: its networks are not of these sizes ({error}); give it "
+                "the settings of that run"
+            ) from None
 
     def load(self) -> None:
         """Continue from the last checkpoint; one that does not fit is refused in one line."""
@@ -247,12 +296,14 @@ class Run:
         self.learner.load(arrays, facts)
         if isinstance(self.source, InStep):
             self.sampler.load(games)
+        if self.gate is not None:
+            self.gate.prices[:] = arrays["prices"]
         self.updates, self.episodes = facts["updates"], facts["episodes"]
         self.steps = facts["steps"]
         self.seconds = facts["seconds"]
         if self.workers is not None:
             self.workers.go_on_from(self.episodes, self.steps)
-        self.recent.extend((str(name), float(value)) for name, value in facts["recent"])
+        self.recent.extend(Episode(*values) for values in facts["recent"])
         for name, size in facts["tables"].items():
             self.folder.table(name).cut(size)
         self.folder.events.forget_after(self.steps)
@@ -266,12 +317,29 @@ def _short(value: Any) -> Any:
     return f"{value:.6g}" if isinstance(value, float) else value
 
 
+def followed(run: Run) -> dict[str, Any]:
+    """How well the last episodes followed their workflow, if they had one."""
+    if run.workflow is None:
+        return {}
+    config, figures = run.config, compliance_of(run.recent)
+    passed = (
+        figures["compliance"] >= config.compliance_threshold
+        and figures["fixes_per_episode"] >= config.min_fixes
+    )
+    return {
+        "workflow": run.workflow,
+        "alignment": interval([e.alignment for e in run.recent]) if run.recent else None,
+        **{name: value if math.isfinite(value) else None for name, value in figures.items()},
+        "follows_workflow": passed,
+    }
+
+
 def summary(run: Run, state: str) -> dict[str, Any]:
     """The facts of a run, as summary.json has them."""
     seconds = run.spent_s
-    returns = {"all": [value for _, value in run.recent]}
+    returns = {"all": [e.total for e in run.recent]}
     for name in run.recipe.kinds:
-        returns[name] = [value for kind, value in run.recent if kind == name]
+        returns[name] = [e.total for e in run.recent if e.kind == name]
     return {
         "algorithm": run.config.algo,
         "env": run.config.env,
@@ -286,6 +354,7 @@ def summary(run: Run, state: str) -> dict[str, Any]:
         "peak_memory_mb": peak_memory_mb(),
         "returns": {name: interval(values) for name, values in returns.items() if values}
         or {"all": interval(run.sampler.running) | {"episodes": 0}},  # none has ended yet
+        **followed(run),
         "faults": run.faults_recorded,
         "seed": run.config.seed,
         "device": run.recipe.device,

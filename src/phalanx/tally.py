@@ -1,5 +1,6 @@
 """What updates gave, in numbers: what a run writes to its tables, whoever computed it."""
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -7,6 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from phalanx.learn.rollout import Rollout
+
+COMPLIANCE = ("compliance", "fixes_per_episode", "share_without_fix")
 
 
 class Episode(NamedTuple):
@@ -17,6 +20,27 @@ class Episode(NamedTuple):
     length: int
     total: float
     """its return"""
+    order: int = 0
+    """the workflow that it was to follow, if there was one"""
+    fixes: int = 0
+    compliant: int = 0
+    """fixes that followed it"""
+    alignment: float = 0.0
+    """reward for that; not part of the return"""
+
+
+def compliance_of(episodes: Sequence[Episode]) -> dict[str, float]:
+    """Compliance pooled over all fixes (no number without one), fixes per episode, share without"""
+    if not episodes:
+        return dict.fromkeys(COMPLIANCE, math.nan)
+    fixes = np.array([episode.fixes for episode in episodes])
+    compliant = sum(episode.compliant for episode in episodes)
+    figures = (
+        compliant / fixes.sum() if fixes.any() else math.nan,
+        fixes.mean(),
+        (fixes == 0).mean(),
+    )
+    return dict(zip(COMPLIANCE, map(float, figures), strict=True))
 
 
 class Tally(NamedTuple):
@@ -45,11 +69,14 @@ def episodes_of(rollout: Rollout, kinds: Sequence[str], first_env: int = 0) -> l
     """The episodes that ended in a rollout, and are to be counted."""
     turns, envs = np.nonzero(rollout.counted)
     returns = rollout.returns[turns, envs].astype(np.float64)
+    conducts = rollout.conducts[turns, envs]
     return [
-        Episode(first_env + env, kinds[kind], length, total)
-        for env, kind, length, total in zip(
+        Episode(first_env + env, kinds[kind], *rest)
+        for env, kind, *rest in zip(
             envs.tolist(), rollout.kinds[turns, envs].tolist(),
-            rollout.lengths[turns, envs].tolist(), returns.tolist(), strict=True,
+            rollout.lengths[turns, envs].tolist(), returns.tolist(), conducts["order"].tolist(),
+            conducts["fixes"].tolist(), conducts["compliant"].tolist(),
+            conducts["score"].tolist(), strict=True,
         )
     ]  # fmt: skip
 

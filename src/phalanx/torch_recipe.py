@@ -22,7 +22,7 @@ from phalanx.recipe import (
 def on_cage2(config: TrainConfig, network: Network | None) -> Recipe:
     """Plain torch on the compiled game."""
     batches = open_batches(config)
-    policy = make_policy(config, batches[0])
+    policy = make_policy(config, batches[0].shown.obs.shape[1])
     device = find_device(config.device)
     shapes = (policy.obs_size, policy.truth_size, NUM_ACTIONS)
     module = (ActorCritic(policy) if network is None else network(*shapes)).to(device)

@@ -10,12 +10,13 @@ import numpy.typing as npt
 
 from phalanx.cage2.observation import HISTORY_SIZE, NUM_BITS
 from phalanx.cage2.scenario import NUM_ACTIONS
+from phalanx.cage2.workflow import CODES, parse_order
 from phalanx.checkpoint import last_checkpoint, load_checkpoint
-from phalanx.errors import CheckpointError
-from phalanx.learn.collect import TRUTH_SIZE
+from phalanx.config import TrainConfig
+from phalanx.errors import CheckpointError, ConfigError
 from phalanx.learn.compiled import CompiledStepper
 from phalanx.learn.policy import Policy
-from phalanx.recipe import Network, chosen_actions
+from phalanx.recipe import Network, chosen_actions, make_policy, orders_of
 
 
 class TrainedDefender:
@@ -24,6 +25,9 @@ class TrainedDefender:
     logits: what the policy makes of observations: float32 [N, D] -> [N, 145].
     horizon: that of its training, which its history observations are to show.
     condition: numbers that it was told with every observation.
+    workflow: the order of repair that it was trained to follow, `all`, or None.
+    is_told: whether the code of an order comes after the condition.
+    policy: the compiled networks behind `logits`, if it has such.
     """
 
     def __init__(
@@ -33,9 +37,14 @@ class TrainedDefender:
         useful: npt.NDArray[np.bool_],
         horizon: int,
         condition: Sequence[float] = (),
+        workflow: str | None = None,
+        is_told: bool = False,
+        policy: Policy | None = None,
     ) -> None:
         self.logits, self.observation, self.useful = logits, observation, useful
         self.horizon, self.condition = horizon, np.array(condition, np.float32)
+        self.workflow, self.is_told, self.policy = workflow, is_told, policy
+        self._orders: npt.NDArray[np.int64] | None = None
         self._random: np.random.Generator | None = None
         self._width = 1
 
@@ -45,10 +54,27 @@ class TrainedDefender:
         other._random, other._width = np.random.default_rng(seed), width
         return other
 
+    def following(self, orders: npt.NDArray[np.int64] | None) -> "TrainedDefender":
+        """The same policy, told to follow these orders: [N], one for each network."""
+        other = copy(self)
+        other._orders = orders
+        return other
+
+    def told(self, size: int, orders: npt.NDArray[np.int64] | None) -> npt.NDArray[np.float32]:
+        """What comes after the observations of `size` networks: float32 [N, C]."""
+        told = np.broadcast_to(self.condition, (size, len(self.condition)))
+        if not self.is_told:
+            return told
+        if orders is None and self.workflow not in (None, "all"):
+            orders = np.full(size, parse_order(str(self.workflow)))
+        if orders is None:
+            raise ConfigError("this policy follows whichever order it is told: give --workflow")
+        return np.hstack([told, CODES[orders]])
+
     def act(
         self, obs: npt.NDArray[Any], alerts: npt.NDArray[np.int8], masks: npt.NDArray[np.bool_]
     ) -> npt.NDArray[np.int64]:
-        told = np.broadcast_to(self.condition, (len(obs), len(self.condition)))
+        told = self.told(len(obs), self._orders)
         logits: npt.NDArray[Any] = self.logits(np.hstack([obs, told]))
         logits = np.where(masks & self.useful, logits, -np.inf)
         if self._random is not None:
@@ -65,35 +91,46 @@ def load_defender(path: Path, network: Network | None = None) -> TrainedDefender
     """
     arrays, facts = load_checkpoint(last_checkpoint(path))
     try:
-        config = facts["config"]
-        observation, condition = str(config["observation"]), config.get("condition", [])
-        policy = Policy(
-            {"bits": NUM_BITS, "history": HISTORY_SIZE}[observation] + len(condition),
-            NUM_ACTIONS,
-            hidden=tuple(config["hidden"]),
-            truth_size=TRUTH_SIZE if config["critic_truth"] else 0,
-            seed=0,
-        )
-        useful, horizon = chosen_actions(config["actions"]), int(config["horizon"])
+        saved = facts["config"]
+        _needed = [saved[name] for name in ("observation", "hidden", "actions", "critic_truth")]
+        config = TrainConfig(**_settings(saved))
+        policy = policy_for(config)
         if "theta" in arrays:
             if arrays["theta"].shape != policy.theta.shape or arrays["theta"].dtype != np.float32:
                 raise CheckpointError(f"{path}: the weights do not fit the settings beside them")
             policy.theta[:] = arrays["theta"]
-            return TrainedDefender(policy.logits, observation, useful, horizon, condition)
+            return _defender(config, policy.logits, policy)
         if network is None and any(name.startswith("weights_") for name in arrays):
             raise CheckpointError(
                 f"{path} holds a network of your own; say which: --network module:factory"
             )
         module = network(policy.obs_size, policy.truth_size, NUM_ACTIONS) if network else None
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, ConfigError) as error:
         raise CheckpointError(f"{path} is no checkpoint of a training run ({error})") from None
     if module is None:
         raise CheckpointError(f"{path} is no checkpoint of a training run (it has no weights)")
     from phalanx.learn.plain import set_weights
 
     set_weights(module, arrays)
-    logits = module_logits(module, policy.truth_size)
-    return TrainedDefender(logits, observation, useful, horizon, condition)
+    return _defender(config, module_logits(module, policy.truth_size))
+
+
+def _settings(saved: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a checkpoint, with tuples where JSON has lists."""
+    return {name: tuple(v) if isinstance(v, list) else v for name, v in saved.items()}
+
+
+def policy_for(config: TrainConfig) -> Policy:
+    """Networks of the sizes that a run on CAGE-2 has."""
+    width = {"bits": NUM_BITS, "history": HISTORY_SIZE}[config.observation]
+    return make_policy(config, width)
+
+
+def _defender(config: TrainConfig, logits: Any, policy: Policy | None = None) -> TrainedDefender:
+    return TrainedDefender(
+        logits, config.observation, chosen_actions(config.actions), config.horizon,
+        config.condition, config.workflow, orders_of(config).codes.shape[1] > 0, policy,
+    )  # fmt: skip
 
 
 def module_logits(module: Any, truth_size: int) -> Callable[[npt.NDArray[Any]], Any]:
@@ -111,10 +148,8 @@ def module_logits(module: Any, truth_size: int) -> Callable[[npt.NDArray[Any]], 
 
 def defender_of(run: Any) -> TrainedDefender:
     """The policy of a run in memory."""
-    config, learner = run.config, run.learner
-    if isinstance(learner.stepper, CompiledStepper):
-        logits: Any = learner.stepper.policy.logits
-    else:
-        logits = module_logits(learner.stepper.module, run.sampler.rollout.truth.shape[2])
-    useful = chosen_actions(config.actions)
-    return TrainedDefender(logits, config.observation, useful, config.horizon, config.condition)
+    stepper = run.learner.stepper
+    if isinstance(stepper, CompiledStepper):
+        return _defender(run.config, stepper.policy.logits, stepper.policy)
+    logits = module_logits(stepper.module, run.sampler.rollout.truth.shape[2])
+    return _defender(run.config, logits)

@@ -7,12 +7,14 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import numpy as np
 
 from phalanx.cage2.scenario import HORIZONS
+from phalanx.checkpoint import last_checkpoint
 from phalanx.config import EvaluateConfig, TrainConfig
 from phalanx.display import progress_display
 from phalanx.errors import RunError, WorkerError
@@ -24,6 +26,7 @@ from phalanx.recipe import (
 )
 from phalanx.run import Run, summary
 from phalanx.run_folder import RunFolder
+from phalanx.tally import compliance_of
 from phalanx.trained import defender_of
 
 
@@ -45,6 +48,8 @@ def train(
         raise RunError(
             f"there is no run with a checkpoint in {path}; give a run folder to --resume"
         )
+    if config.start_from is not None and not last_checkpoint(Path(config.start_from)).exists():
+        raise RunError(f"there is no run or checkpoint {config.start_from} to start from")
     folder = RunFolder(path)
     run = None
     try:
@@ -59,6 +64,8 @@ def train(
         if run.recipe.note:
             print(run.recipe.note)
         if config.resume is None:
+            if config.start_from is not None:
+                run.begin_with(Path(config.start_from))
             folder.write_config(config.as_dict())
         else:
             run.load()
@@ -83,7 +90,7 @@ def _loop(run: Run, on_update: Callable[[Run], None]) -> None:
     for sampler in run.source.samplers:
         sampler.stop = over
     with stopped, _saved_if_workers_fail(run):
-        while run.progress < 1 and not over():
+        while run.progress < 1 and not run.enough and not over():
             before = run.updates // run.config.checkpoint_every
             try:
                 if run.step() is not False:
@@ -144,12 +151,19 @@ def main(config: TrainConfig) -> int:
         def show(run: Run) -> None:
             done = run.spent_s
             means = {
-                name: np.mean([value for red, value in run.recent if red == name])
-                for name in dict.fromkeys(red for red, _ in run.recent)
+                name: np.mean([e.total for e in run.recent if e.kind == name])
+                for name in dict.fromkeys(e.kind for e in run.recent)
             }
             reds = ", ".join(f"{name} {mean:.1f}" for name, mean in sorted(means.items()))
             share = run.seconds["learn"] / done
             note = f"{run.episodes / done:,.0f} episodes/s · {reds} · learning {share:.0%}"
+            if config.workflow is not None:
+                figures = compliance_of(run.recent)
+                note += (
+                    f" · compliance {figures['compliance']:.1%}, "
+                    f"{figures['fixes_per_episode']:.1f} fixes, "
+                    f"{figures['share_without_fix']:.0%} without"
+                )
             progress.update(task, completed=run.progress, total=1.0, note=note)
 
         run = train(config, on_update=show)
@@ -164,7 +178,7 @@ def main(config: TrainConfig) -> int:
     if config.env == "cage2":
         show_results(run)
     else:
-        last = interval([value for _, value in run.recent] or [math.nan])
+        last = interval([e.total for e in run.recent] or [math.nan])
         print(f"return of the last {last['episodes']} episodes: {last['mean']:.2f}")
     return 0
 

@@ -138,7 +138,7 @@ def training(config: TrainConfig, learn_steps: int) -> Iterator[Opened]:
         def recent_return() -> float:
             while run.steps < learn_steps:
                 update()
-            recent = [value for _kind, value in run.recent]
+            recent = [episode.total for episode in run.recent]
             return float(np.mean(recent[-RECENT:])) if recent else np.nan
 
         try:

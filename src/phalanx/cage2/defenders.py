@@ -15,9 +15,13 @@ from phalanx.cage2.scenario import (
     ACTION_SLEEP,
     NO_HOST,
     NUM_ACTIONS,
+    NUM_HOSTS,
+    REMOVE,
+    RESTORE,
     USER0,
     action_index,
 )
+from phalanx.cage2.workflow import NUM_TYPES, POSITIONS, TYPE_OF_HOST
 from phalanx.errors import ConfigError, choices
 
 Actions = npt.NDArray[np.int64]
@@ -90,6 +94,35 @@ class Reactor:
         return np.where(treat, self._treat_first_host + alerts.astype(np.int64), ACTION_MONITOR)
 
 
+class Greedy:
+    """Repairs by the true state, in the order of its workflow; otherwise it sleeps.
+
+    No defender can play it, since none sees the true state: it shows how well an order can be
+    followed. Under the `host` rule each of its fixes is compliant.
+    """
+
+    observation = "bits"
+
+    def __init__(self, orders: npt.NDArray[np.integer[Any]]) -> None:
+        self._ranks = POSITIONS[np.asarray(orders)[:, None], TYPE_OF_HOST].astype(np.int64)
+        self._ranks[:, USER0] = NUM_TYPES  # red's foothold cannot be evicted
+
+    def act_on_truth(self, nets: npt.NDArray[np.void]) -> Actions:
+        """Remove where that works, since it is free; else Restore."""
+        infected, removable = _members(nets["sessions"]), _members(nets["removable"])
+        ranks = np.where(infected, self._ranks, NUM_TYPES)
+        target = ranks.argmin(axis=1)
+        each = np.arange(len(nets))
+        fix = np.where(removable[each, target], REMOVE, RESTORE)
+        nothing = ranks[each, target] == NUM_TYPES
+        return np.where(nothing, ACTION_SLEEP, 2 + NUM_HOSTS * fix + target)
+
+
+def _members(sets: npt.NDArray[np.uint16]) -> npt.NDArray[np.bool_]:
+    """Sets of hosts as rows of truth values, [N, 13]."""
+    return (sets[:, None] >> np.arange(NUM_HOSTS) & 1) != 0
+
+
 _MAKERS: dict[str, Callable[[int | Sequence[int], int], Defender]] = {
     "sleep": lambda seed, width: Sleeper(),
     "random": RandomDefender,
@@ -97,11 +130,12 @@ _MAKERS: dict[str, Callable[[int | Sequence[int], int], Defender]] = {
     "react-restore": lambda seed, width: Reactor("Restore"),
 }
 DEFENDERS = tuple(_MAKERS)
+GREEDY = "greedy"  # the one that needs an order
 
 
 def make_defender(name: str, seed: int | Sequence[int] = 0, width: int = 1) -> Defender:
     """A scripted defender by name, at the start of its episodes; the rest is for `random`."""
     maker = _MAKERS.get(name.lower().replace("_", "-"))
     if maker is None:
-        raise ConfigError(choices("policy", name, DEFENDERS))
+        raise ConfigError(choices("policy", name, (*DEFENDERS, GREEDY)))
     return maker(seed, width)

@@ -43,9 +43,9 @@ def kernel(function: Function) -> Function:
     return compiled
 
 
-def records(count: int, dtype: np.dtype[np.void]) -> npt.NDArray[np.void]:
+def records(shape: int | tuple[int, ...], dtype: np.dtype[np.void]) -> npt.NDArray[np.void]:
     """A batch of zeroed records that rules can take: as numpy's own class where not compiled."""
-    batch = np.zeros(count, dtype)
+    batch = np.zeros(shape, dtype)
     return batch if COMPILED else batch.view(np.recarray)
 
 

@@ -26,12 +26,14 @@ from phalanx.cage2.scenario import (
     RESTORE_COST,
     VERB_OF_ACTION,
 )
+from phalanx.cage2.scoring import Orders, align, begin_conduct
 from phalanx.learn.mlp import add_up, exp, fast, forward
 from phalanx.learn.rollout import Rollout
 
 BLOCK = 128  # networks that are played together
 GROUP = 16  # actions whose probabilities are added up together
 TRUTH_SIZE = 3 * NUM_HOSTS  # what only the critic may see: known, scanned, access
+CONDUCT_SIZE = 2  # ... and with an order to follow: fixes, and the share that followed it
 NEVER = np.float32(-1e9)  # added to the logit of an action that is masked out
 
 
@@ -70,6 +72,37 @@ def write_truth(net: Any, row: Any) -> None:
         row[2 * NUM_HOSTS + host] = (
             np.float32(((net.sessions >> host) & 1) + ((net.root >> host) & 1)) / 2
         )
+
+
+@rule
+def write_conduct(conduct: Any, row: Any) -> None:
+    """What only the critic may know of the fixes so far: how many, and the share that followed."""
+    row[TRUTH_SIZE] = np.float32(conduct.fixes) / np.float32(20)
+    row[TRUTH_SIZE + 1] = np.float32(conduct.compliant) / np.float32(max(1, conduct.fixes))
+
+
+@rule
+def write_secrets(net: Any, conduct: Any, row: Any) -> None:
+    """All that only the critic may see."""
+    if len(row):
+        write_truth(net, row)
+    if len(row) > TRUTH_SIZE:
+        write_conduct(conduct, row)
+
+
+@rule
+def begin_following(net: Any, conduct: Any, orders: Orders, told: Any) -> None:
+    """Draw the order of a new episode, and tell the policy (in the last columns of `told`)."""
+    begin_conduct(conduct, orders, high_die(dice(net, 0)))
+    first = len(told) - orders.codes.shape[1]
+    for c in range(orders.codes.shape[1]):
+        told[first + c] = orders.codes[conduct.order, c]
+
+
+@kernel
+def begin_following_everywhere(nets: Any, conducts: Any, orders: Orders, condition: Any) -> None:
+    for i in range(len(nets)):
+        begin_following(nets[i], conducts[i], orders, condition[i])
 
 
 @rule
@@ -129,7 +162,7 @@ def join_columns(obs: Any, truth: Any, out: Any) -> Any:
 
 
 @rule
-def look_around(net: Any, useful: Any, rollout: Rollout, t: int, i: int) -> None:
+def look_around(net: Any, conduct: Any, useful: Any, rollout: Rollout, t: int, i: int) -> None:
     """Store what may be done in this turn, and what only the critic sees."""
     row = rollout.masks[t, i]
     if t == 0 or rollout.ended[t - 1, i]:
@@ -137,30 +170,43 @@ def look_around(net: Any, useful: Any, rollout: Rollout, t: int, i: int) -> None
     else:  # only the host that blue has just acted on can be different
         row[:] = rollout.masks[t - 1, i]
         write_mask_of_host(net, number(HOST_OF_ACTION[rollout.actions[t - 1, i]]), useful, row)
-    if rollout.truth.shape[2]:
-        write_truth(net, rollout.truth[t, i])
+    write_secrets(net, conduct, rollout.truth[t, i])
 
 
 @rule
-def play_and_store(
-    net: Any, memory: Any, history: bool, odds: Any, told: Any, action: int, log_prob: Any,
-    shaping: Shaping, rollout: Rollout, t: int, i: int, final_obs: Any, final_truth: Any,
-) -> bool:  # fmt: skip
-    """One turn of network i into row t; True if its episode ended, and the next one has begun."""
+def take_turn(
+    net: Any, memory: Any, history: bool, orders: Orders, conduct: Any, action: int
+) -> tuple[int, float]:
+    """One turn with the network's own dice; what it cost (tenths), and its alignment reward."""
+    aligned = 0.0
+    if len(orders.allowed):
+        verb, host = number(VERB_OF_ACTION[action]), number(HOST_OF_ACTION[action])
+        aligned = align(conduct, orders, number(net.sessions), verb, host)
     first, second = dice(net, 2 * net.turn + 1), dice(net, 2 * net.turn + 2)
-    weight = shaping.weights[net.turn]
-    rollout.kinds[t, i] = net.red
     tenths, _held, _decoy, _move, _target, _chosen = play_turn(
         net, action, low_die(first), high_die(first), low_die(second)
     )
     if history:
         remember(memory, action, net.seen)
+    return tenths, aligned
+
+
+@rule
+def play_and_store(
+    net: Any, memory: Any, history: bool, odds: Any, orders: Orders, conduct: Any, told: Any,
+    action: int, log_prob: Any, shaping: Shaping, rollout: Rollout, t: int, i: int,
+    final_obs: Any, final_truth: Any,
+) -> bool:  # fmt: skip
+    """One turn of network i into row t; True if its episode ended, and the next one has begun."""
+    weight = shaping.weights[net.turn]
+    rollout.kinds[t, i] = net.red
+    tenths, aligned = take_turn(net, memory, history, orders, conduct, action)
     rollout.actions[t, i] = action
     rollout.log_probs[t, i] = log_prob
     reward = np.float32(-tenths) / np.float32(10)
     if VERB_OF_ACTION[action] == RESTORE:
         reward += np.float32(shaping.restore_discount * RESTORE_COST / 10)
-    rollout.rewards[t, i] = reward * weight * np.float32(shaping.scale)
+    rollout.rewards[t, i] = (reward * weight + np.float32(aligned)) * np.float32(shaping.scale)
     ended = net.turn >= net.horizon
     rollout.ended[t, i] = rollout.counted[t, i] = ended
     rollout.discounts[t, i] = shaping.final_gamma if ended else shaping.gamma
@@ -168,9 +214,11 @@ def play_and_store(
         rollout.returns[t, i] = np.float32(net.tenths) / np.float32(10)
         rollout.lengths[t, i] = net.turn
         write_input(net, memory, history, told, final_obs)
-        if len(final_truth):
-            write_truth(net, final_truth)
+        write_secrets(net, conduct, final_truth)
         begin_anew(net, memory, history, odds)
+        if len(orders.allowed):
+            rollout.conducts[t, i] = conduct
+            begin_following(net, conduct, orders, told)
     if t == rollout.obs.shape[0] - 1:
         write_input(net, memory, history, told, rollout.next_obs[i])
     else:
@@ -180,8 +228,8 @@ def play_and_store(
 
 @kernel
 def collect_blocks(
-    nets: Any, memories: Any, history: bool, odds: Any, useful: Any, condition: Any,
-    shaping: Shaping, actor: Any, actor_sizes: Any, critic: Any, critic_sizes: Any,
+    nets: Any, memories: Any, history: bool, odds: Any, orders: Orders, conducts: Any, useful: Any,
+    condition: Any, shaping: Shaping, actor: Any, actor_sizes: Any, critic: Any, critic_sizes: Any,
     rollout: Rollout, board: Any, task: int, thread: int,
 ) -> bool:  # fmt: skip
     """Fill a rollout."""
@@ -211,11 +259,12 @@ def collect_blocks(
             any_ended = False
             for i in range(start, stop):
                 net, memory = nets[i], memories[i if history else 0]
-                look_around(net, useful, rollout, t, i)
+                conduct = conducts[i]
+                look_around(net, conduct, useful, rollout, t, i)
                 die = high_die(dice(net, 2 * net.turn + 2))
                 action, log_prob = sample(logits[i - start], rollout.masks[t, i], die, shares)
                 if play_and_store(
-                    net, memory, history, odds, condition[i], action, log_prob,
+                    net, memory, history, odds, orders, conduct, condition[i], action, log_prob,
                     shaping, rollout, t, i, final_obs[i - start], final_truth[i - start],
                 ):  # fmt: skip
                     any_ended = True
@@ -232,8 +281,7 @@ def collect_blocks(
                     if rollout.ended[t, i]:
                         rollout.next_values[t, i] = values[i - start, 0]
         for i in range(start, stop):
-            if extra:
-                write_truth(nets[i], final_truth[i - start])
+            write_secrets(nets[i], conducts[i], final_truth[i - start])
         x = join_columns(rollout.next_obs[start:stop], final_truth[:n], columns)
         values = forward(critic, critic_sizes, x, work)
         for i in range(start, stop):

@@ -15,8 +15,9 @@ from torch import Tensor, nn
 from phalanx.cage2.batch import Batch
 from phalanx.cage2.network import dice, high_die
 from phalanx.cage2.rule import kernel
+from phalanx.cage2.scoring import Orders
 from phalanx.errors import ConfigError
-from phalanx.learn.collect import Shaping, look_around, play_and_store, write_truth
+from phalanx.learn.collect import Shaping, look_around, play_and_store, write_secrets
 from phalanx.learn.heads import Categorical, Head
 from phalanx.learn.mlp import Floats
 from phalanx.learn.module import ActorCritic
@@ -32,30 +33,34 @@ SLICE = 1024  # rows of a minibatch that one thread works on at a time
 
 
 @kernel
-def look_everywhere(nets: Any, useful: Any, rollout: Rollout, t: int, uniforms: Any) -> None:
+def look_everywhere(
+    nets: Any, conducts: Any, useful: Any, rollout: Rollout, t: int, uniforms: Any
+) -> None:
     """Store masks and truth of turn t, and roll the die by which each network draws its action."""
     for i in range(len(nets)):
-        look_around(nets[i], useful, rollout, t, i)
+        look_around(nets[i], conducts[i], useful, rollout, t, i)
         uniforms[i] = high_die(dice(nets[i], 2 * nets[i].turn + 2)) * 2.0**-32
 
 
 @kernel
 def play_everywhere(
-    nets: Any, memories: Any, history: bool, odds: Any, condition: Any, actions: Any,
-    log_probs: Any, shaping: Shaping, rollout: Rollout, t: int, final_obs: Any, final_truth: Any,
+    nets: Any, memories: Any, history: bool, odds: Any, orders: Orders, conducts: Any,
+    condition: Any, actions: Any, log_probs: Any, shaping: Shaping, rollout: Rollout, t: int,
+    final_obs: Any, final_truth: Any,
 ) -> None:  # fmt: skip
     """Turn t of every network with the given actions."""
     for i in range(len(nets)):
         play_and_store(
-            nets[i], memories[i if history else 0], history, odds, condition[i], actions[i],
-            log_probs[i], shaping, rollout, t, i, final_obs[i], final_truth[i],
+            nets[i], memories[i if history else 0], history, odds, orders,
+            conducts[i], condition[i], actions[i], log_probs[i], shaping,
+            rollout, t, i, final_obs[i], final_truth[i],
         )  # fmt: skip
 
 
 @kernel
-def truth_everywhere(nets: Any, out: Any) -> None:
+def secrets_everywhere(nets: Any, conducts: Any, out: Any) -> None:
     for i in range(len(nets)):
-        write_truth(nets[i], out[i])
+        write_secrets(nets[i], conducts[i], out[i])
 
 
 class PlainSampler(Cage2Sampler):
@@ -79,14 +84,14 @@ class PlainSampler(Cage2Sampler):
         turns = len(rollout.obs)
         rollout.obs[0] = rollout.next_obs
         for t in range(turns):
-            look_everywhere(batch.nets, self.useful, rollout, t, self._uniforms)
+            look_everywhere(batch.nets, self.conducts, self.useful, rollout, t, self._uniforms)
             logits, values = self._see(rollout.obs[t], rollout.truth[t])
             actions, log_probs = self.head.draw(
                 logits, self._to(rollout.masks[t]), self._to(self._uniforms.astype(np.float32))
             )
             play_everywhere(
-                batch.nets, batch.memories, batch.history, batch.odds, self.condition,
-                actions.cpu().numpy(), log_probs.cpu().numpy(), shaping, rollout, t,
+                batch.nets, batch.memories, batch.history, batch.odds, self.orders, self.conducts,
+                self.condition, actions.cpu().numpy(), log_probs.cpu().numpy(), shaping, rollout, t,
                 self._final_obs, self._final_truth,
             )  # fmt: skip
             rollout.values[t] = values.cpu().numpy()
@@ -99,7 +104,7 @@ class PlainSampler(Cage2Sampler):
                 _, last = self._see(self._final_obs[ended], self._final_truth[ended])
                 rollout.next_values[t, ended] = last.cpu().numpy()
         if rollout.truth.shape[2]:
-            truth_everywhere(batch.nets, self._final_truth)
+            secrets_everywhere(batch.nets, self.conducts, self._final_truth)
         _, last = self._see(rollout.next_obs, self._final_truth)
         np.copyto(rollout.next_values[-1], last.cpu().numpy(), where=~rollout.ended[-1])
         return rollout

@@ -5,6 +5,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from phalanx.cage2.rule import records
+from phalanx.cage2.scoring import CONDUCT
+
 Arrays = dict[str, npt.NDArray[Any]]  # what checkpoints are made of
 
 
@@ -25,6 +28,7 @@ class Rollout(NamedTuple):
     lengths: npt.NDArray[np.int32]  # [T, N] and its turns
     counted: npt.NDArray[np.bool_]  # [T, N] an episode ended there, and its return is to be counted
     kinds: npt.NDArray[np.uint8]  # [T, N] what kind of episode: who attacks
+    conducts: npt.NDArray[np.void]  # CONDUCT [T, N] of the episode that ended there
     versions: npt.NDArray[np.int64]  # [N] of the weights with which the column was begun
     next_obs: npt.NDArray[Any]  # [N, ...] where the next rollout begins
 
@@ -61,6 +65,7 @@ def empty_rollout(
         lengths=np.zeros((turns, size), np.int32),
         counted=np.zeros((turns, size), np.bool_),
         kinds=np.zeros((turns, size), np.uint8),
+        conducts=records((turns, size), CONDUCT),
         versions=np.zeros(size, np.int64),
         next_obs=next_obs.copy(),
     )

@@ -7,9 +7,10 @@ import numpy as np
 import numpy.typing as npt
 
 from phalanx.cage2.batch import Batch
-from phalanx.cage2.rule import announce_compilation
+from phalanx.cage2.rule import announce_compilation, records
 from phalanx.cage2.scenario import NUM_ACTIONS
-from phalanx.learn.collect import Shaping, collect_blocks
+from phalanx.cage2.scoring import CONDUCT, NO_ORDERS, Orders
+from phalanx.learn.collect import Shaping, begin_following_everywhere, collect_blocks
 from phalanx.learn.mlp import Floats
 from phalanx.learn.policy import Policy
 from phalanx.learn.rollout import Arrays, Rollout, empty_rollout
@@ -44,7 +45,8 @@ class Cage2Sampler:
     It writes into its rollouts in turn: with two of them, one can be learnt from meanwhile.
 
     useful: bool [145], actions that the policy may choose from.
-    condition: float32 [N, C], put after every observation of network i: what it is told to do.
+    condition: float32 [N, C], put after every observation of network i: what it is told.
+    orders: the orders of repair that are to be followed; their codes come after the condition.
     """
 
     def __init__(
@@ -55,10 +57,15 @@ class Cage2Sampler:
         truth_size: int,
         useful: npt.NDArray[np.bool_],
         condition: npt.NDArray[np.float32],
+        orders: Orders = NO_ORDERS,
         num_rollouts: int = 1,
     ) -> None:
-        self.batch, self.useful = batch, useful
-        self.condition = np.ascontiguousarray(condition, np.float32)
+        self.batch, self.useful, self.orders = batch, useful, orders
+        codes = np.zeros((batch.num_envs, orders.codes.shape[1]))
+        self.condition = np.hstack([condition, codes]).astype(np.float32)
+        self.conducts = records(batch.num_envs, CONDUCT)
+        if len(orders.allowed):
+            begin_following_everywhere(batch.nets, self.conducts, orders, self.condition)
         first = np.hstack([batch.shown.obs.astype(np.float32), self.condition])
         rollouts = [
             empty_rollout(turns, first, truth_size, NUM_ACTIONS) for _ in range(num_rollouts)
@@ -92,7 +99,9 @@ class Cage2Sampler:
     def save(self) -> Arrays:
         """The games under way, as plain numbers."""
         saved = {name: _plain(array) for name, array in self.batch.save().items()}
-        return {**saved, "next_obs": self.rollout.next_obs}
+        conducts, condition = _plain(self.conducts), self.condition
+        shown = {"next_obs": self.rollout.next_obs, "condition": condition}
+        return {**saved, **shown, "conducts": conducts}
 
     def load(self, arrays: Arrays) -> None:
         """Go on from what `save` gave."""
@@ -101,6 +110,8 @@ class Cage2Sampler:
             saved[name] = saved[name].view(own.dtype).reshape(own.shape)
         self.batch.restore(saved)
         self.rollout.next_obs[:] = arrays["next_obs"]
+        self.condition[:] = arrays["condition"]
+        self.conducts[:] = arrays["conducts"].view(CONDUCT).reshape(self.conducts.shape)
 
 
 class CompiledSampler(Cage2Sampler):
@@ -120,9 +131,9 @@ class CompiledSampler(Cage2Sampler):
         batch.crew.run(
             collect_blocks,
             (
-                batch.nets, batch.memories, batch.history, batch.odds, self.useful, self.condition,
-                shaping, policy.actor, policy.actor_sizes, policy.critic, policy.critic_sizes,
-                rollout,
+                batch.nets, batch.memories, batch.history, batch.odds, self.orders, self.conducts,
+                self.useful, self.condition, shaping, policy.actor, policy.actor_sizes,
+                policy.critic, policy.critic_sizes, rollout,
             ),
         )  # fmt: skip
         return rollout

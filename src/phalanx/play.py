@@ -1,0 +1,273 @@
+"""Play many episodes with a trained or scripted defender, in phalanx or in the original."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from phalanx.cage2.batch import Batch
+from phalanx.cage2.cyborg import CyborgEnv
+from phalanx.cage2.defenders import GREEDY, Greedy, make_defender
+from phalanx.cage2.referee import Referee
+from phalanx.cage2.scenario import NUM_HOSTS
+from phalanx.cage2.scoring import NO_ORDERS, make_orders
+from phalanx.config import EvaluateConfig
+from phalanx.errors import ConfigError
+from phalanx.learn.playing import Played, nothing_played, play_out
+from phalanx.trained import TrainedDefender
+
+CHUNK = 4096  # episodes played side by side
+Heard = Callable[[int, float], None]  # episodes played, mean return so far
+Numbers = npt.NDArray[np.int64]
+
+
+@dataclass
+class StateCost:
+    """What the true state cost, and how far compliance is off where it was not fetched each time"""
+
+    turns: int = 0
+    seconds: float = 0.0
+    """of playing, without any fetching"""
+    fetch_s: float = 0.0
+    exact_fetch_s: float = 0.0
+    fetches: int = 0
+    exact_fetches: int = 0
+    age: float = 0.0
+    """turns between a fix and the state by which it was judged, summed over fixes"""
+    fixes: int = 0
+    compliant: int = 0
+    exact_compliant: int = 0
+
+    def add(self, referee: Referee, exact: Referee, turns: int, seconds: float) -> None:
+        fixes = int(exact.fixes.sum())
+        self.turns, self.seconds = self.turns + turns, self.seconds + seconds
+        self.fetch_s += referee.seconds
+        self.exact_fetch_s += exact.seconds
+        self.fetches += referee.fetches
+        self.exact_fetches += exact.fetches
+        self.age += referee.mean_age * fixes
+        self.fixes += fixes
+        self.compliant += int(referee.compliant.sum())
+        self.exact_compliant += int(exact.compliant.sum())
+
+    def figures(self, mode: str, episodes: int) -> dict[str, Any]:
+        fixes = max(1, self.fixes)
+        judged = None if mode == "off" else self.compliant / fixes
+        exact = self.exact_compliant / fixes
+        speed = self.turns / (self.seconds + self.fetch_s)
+        exact_speed = self.turns / (self.seconds + self.exact_fetch_s)
+        return {
+            "mode": mode,
+            "compliance": judged,
+            "exact_compliance": exact,
+            "error": None if judged is None else judged - exact,
+            "mean_age": self.age / fixes,
+            "fetches_per_episode": self.fetches / episodes,
+            "exact_fetches_per_episode": self.exact_fetches / episodes,
+            "turns_per_s": speed,
+            "exact_turns_per_s": exact_speed,
+            "speed_gained": speed / exact_speed,
+        }
+
+
+def play_episodes(
+    config: EvaluateConfig,
+    policy: str,
+    red_agent: str,
+    horizons: tuple[int, ...],
+    orders: Numbers | None = None,
+    played: Heard = lambda *_: None,
+    trained: TrainedDefender | None = None,
+    cost: StateCost | None = None,
+) -> Played:
+    """Returns and fixes by each horizon; episode i is always that of (seed, i).
+
+    orders: [episodes], the order of repair that each is to follow, and is judged by.
+    """
+    if config.simulator == "cyborg":
+        return _play_original(config, policy, red_agent, horizons, orders, played, trained, cost)
+    results = nothing_played(config.episodes, len(horizons))
+    for first in range(0, config.episodes, CHUNK):
+        chosen = slice(first, min(first + CHUNK, config.episodes))
+        size = chosen.stop - first
+        batch = Batch(
+            size,
+            red_agent=red_agent,
+            horizon=shown_horizon(horizons, trained),
+            rules=config.rules,
+            observation="bits" if trained is None else trained.observation,
+            seed=config.seed,
+            first_index=first,
+            num_threads=config.num_threads,
+            same_step=False,
+        )
+        mine = None if orders is None else orders[chosen]
+        if trained is not None and trained.policy is not None and config.plays_compiled:
+            some = play_compiled(batch, trained, mine, config.compliance_rule, horizons)
+        else:
+            defender = make(config, policy, trained, first, mine)
+            some = _play_turn_by_turn(batch, defender, mine, config, horizons, cost)
+        for whole, part in zip(results, some, strict=True):
+            whole[chosen] = part
+        batch.close()
+        played(size * len(horizons), float(results.returns[: chosen.stop, -1].mean()))
+    return results
+
+
+def play_compiled(
+    batch: Batch,
+    trained: TrainedDefender,
+    orders: Numbers | None,
+    rule: str,
+    horizons: tuple[int, ...],
+) -> Played:
+    """Whole episodes in one compiled call."""
+    assert trained.policy is not None
+    ascending = tuple(sorted(set(horizons)))
+    numbers = np.zeros(batch.num_envs, np.int64) if orders is None else orders
+    judged = NO_ORDERS if orders is None else make_orders([0], rule)
+    some = play_out(
+        batch, trained.policy, trained.useful, trained.told(batch.num_envs, orders), judged,
+        numbers, ascending,
+    )  # fmt: skip
+    columns = [ascending.index(horizon) for horizon in horizons]
+    return Played(some.returns[:, columns], some.fixes[:, columns], some.compliant[:, columns])
+
+
+def _play_turn_by_turn(
+    batch: Batch,
+    defender: Any,
+    orders: Numbers | None,
+    config: EvaluateConfig,
+    horizons: tuple[int, ...],
+    cost: StateCost | None,
+) -> Played:
+    """Any defender, judged as often as asked for."""
+    results = nothing_played(batch.num_envs, len(horizons))
+    judges = _Judges(orders, config)
+    began = time.perf_counter()
+
+    def infected() -> npt.NDArray[np.uint16]:
+        return batch.nets["sessions"]
+
+    for turn in range(1, max(horizons) + 1):
+        if isinstance(defender, Greedy):
+            actions = defender.act_on_truth(batch.nets)
+        else:
+            masks = batch.action_masks()
+            actions = defender.act(batch.shown.obs, batch.nets["alert"], masks)
+        judges.before(actions, infected)
+        batch.play(actions)
+        for k, horizon in enumerate(horizons):
+            if turn == horizon:
+                results.returns[:, k] = batch.nets["tenths"] / 10
+                judges.write(results, slice(None), k, infected)
+    judges.end(cost, batch.num_envs * max(horizons), time.perf_counter() - began)
+    return results
+
+
+def _play_original(
+    config: EvaluateConfig,
+    policy: str,
+    red_agent: str,
+    horizons: tuple[int, ...],
+    orders: Numbers | None,
+    played: Heard,
+    trained: TrainedDefender | None,
+    cost: StateCost | None,
+) -> Played:
+    """The same in the original simulator, one episode after the other."""
+    if policy == GREEDY:
+        raise ConfigError("greedy plays by the true state of phalanx; leave out --simulator cyborg")
+    results = nothing_played(config.episodes, len(horizons))
+    results.returns[:] = 0
+    env = CyborgEnv(
+        red_agent=red_agent,
+        horizon=shown_horizon(horizons, trained),
+        rules=config.rules,
+        observation="bits" if trained is None else trained.observation,
+    )
+
+    def infected() -> npt.NDArray[np.uint16]:
+        held = env.true_state()[2] != 0
+        return np.array([held @ (1 << np.arange(NUM_HOSTS))], np.uint16)
+
+    for episode in range(config.episodes):
+        mine = None if orders is None else orders[episode : episode + 1]
+        defender = make(config, policy, trained, episode, mine)
+        judges = _Judges(mine, config)
+        obs, info = env.reset(seed=config.seed + episode)
+        began = time.perf_counter()
+        for turn in range(max(horizons)):
+            alerts, masks = np.array([info["alert"]], np.int8), info["action_mask"][None] != 0
+            actions = defender.act(obs[None], alerts, masks)
+            judges.before(actions, infected)
+            obs, reward, _, _, info = env.step(int(actions[0]))
+            results.returns[episode, np.array(horizons) > turn] += reward
+            for k, horizon in enumerate(horizons):
+                if turn + 1 == horizon:
+                    judges.write(results, slice(episode, episode + 1), k, infected)
+        judges.end(cost, max(horizons), time.perf_counter() - began)
+        played(len(horizons), float(results.returns[: episode + 1, -1].mean()))
+    return results
+
+
+class _Judges:
+    """The referee as asked for and, where it saves on the true state, an exact one beside it."""
+
+    def __init__(self, orders: Numbers | None, config: EvaluateConfig) -> None:
+        self._own = self._exact = None
+        if orders is not None:
+            self._own = Referee(orders, config.compliance_rule, config.true_state)
+            self._exact = self._own
+            if config.true_state != "exact":
+                self._exact = Referee(orders, config.compliance_rule)
+
+    def before(self, actions: Any, infected: Any) -> None:
+        for referee in self._each():
+            referee.before(actions, infected)
+
+    def write(self, results: Played, rows: slice, k: int, infected: Any) -> None:
+        """What was judged by now."""
+        for referee in self._each():
+            referee.end(infected)
+        if self._own is not None:
+            results.fixes[rows, k] = self._own.fixes
+            results.compliant[rows, k] = self._own.compliant
+
+    def end(self, cost: StateCost | None, turns: int, seconds: float) -> None:
+        if cost is not None and self._own is not None and self._exact is not None:
+            fetching = sum(referee.seconds for referee in self._each())
+            cost.add(self._own, self._exact, turns, seconds - fetching)
+
+    def _each(self) -> list[Referee]:
+        both = [self._own] if self._own is self._exact else [self._own, self._exact]
+        return [referee for referee in both if referee is not None]
+
+
+def shown_horizon(horizons: tuple[int, ...], trained: TrainedDefender | None) -> int:
+    """The horizon of the game: a trained policy is shown the one it knows, if that is longer."""
+    return max(horizons) if trained is None else max(*horizons, trained.horizon)
+
+
+def make(
+    config: EvaluateConfig,
+    policy: str,
+    trained: TrainedDefender | None,
+    first: int,
+    orders: Numbers | None,
+) -> Any:
+    """The defender of a cell, for the episodes that begin with number `first`."""
+    if trained is None:
+        if policy == GREEDY:
+            return Greedy(orders)  # type: ignore[arg-type]
+        return make_defender(policy, [config.seed, first], _width(config))
+    trained = trained.following(orders)
+    return trained.sampling([config.seed, first], _width(config)) if config.sample else trained
+
+
+def _width(config: EvaluateConfig) -> int:
+    return CHUNK if config.simulator == "phalanx" else 1

@@ -1,0 +1,150 @@
+"""The command `phalanx search`: a live table of the best orders, and the last table."""
+
+import sys
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from phalanx.cage2.workflow import order_name, short_name
+from phalanx.errors import MissingError
+from phalanx.evaluate import HALF_WIDTH
+from phalanx.run import Run
+from phalanx.search import Search, search
+from phalanx.search_config import SearchConfig
+from phalanx.tally import compliance_of
+
+SHOWN = 10  # orders of the live table
+
+
+def main(config: SearchConfig) -> int:
+    """Search with a live table, then say who won and by how much."""
+    console = Console(stderr=True)
+    with Live(console=console, auto_refresh=False, transient=True) as live:
+
+        def heard(found: Search, run: Run | None) -> None:
+            if console.is_terminal:
+                live.update(Group(progress_line(found, run), best_so_far(found)), refresh=True)
+
+        found = search(config, heard)
+    print(
+        f"{found.episodes:,} episodes in {found.seconds:.0f} s, {len(found.visits)} of "
+        f"{len(found.config.candidates())} orders tried; folder {found.folder.path}"
+    )
+    if found.stopped:
+        print(
+            f"stopped; continue with phalanx search --resume {found.folder.path}", file=sys.stderr
+        )
+        return 130
+    if found.config.parts > 1:
+        show_shard(found)
+        return 0
+    show_results(found)
+    draw(found)
+    return 0
+
+
+def draw(found: Search) -> None:
+    """The plots, where matplotlib is installed."""
+    try:
+        from phalanx.plots import draw_search
+
+        draw_search(found.folder.path)
+    except MissingError as error:
+        print(f"no plots: {error}")
+
+
+def progress_line(found: Search, run: Run | None) -> Text:
+    """What is being done, how far the budget is spent, how fast, and how well."""
+    training = 0 if run is None else run.episodes
+    done = found.episodes + (training if found.phase != "training without workflows" else 0)
+    line = f"{found.phase} · {min(1.0, done / found.config.budget):.0%} of the budget"
+    if run is not None and run.recent:
+        mean = sum(episode.total for episode in run.recent) / len(run.recent)
+        speed = run.episodes / run.spent_s
+        left = (found.config.budget - done) / speed
+        figures = compliance_of(run.recent)
+        line += (
+            f" · {speed:,.0f} episodes/s · return {mean:.1f} · compliance "
+            f"{figures['compliance']:.1%}, {figures['fixes_per_episode']:.1f} fixes"
+        )
+        if left > 0:
+            line += f" · about {left:,.0f} s left"
+    return Text(line)
+
+
+def best_so_far(found: Search) -> Table:
+    """The best orders by what is believed of them."""
+    table = new_table(f"best of {len(found.visits)} orders tried")
+    beliefs = found.beliefs
+    by_number = {visit.workflow: visit for visit in found.visits}
+    for number in beliefs.ranking()[:SHOWN]:
+        visit = by_number[number]
+        table.add_row(
+            short_name(number), str(number), _pair(visit.measured_return, visit.stderr),
+            f"{visit.compliance or 0:.1%}", f"{visit.fixes_per_episode:.1f}",
+            _pair(beliefs.returns.mean[number], beliefs.returns.std[number]),
+        )  # fmt: skip
+    return table
+
+
+def new_table(title: str, last: str = "believed") -> Table:
+    table = Table(box=SIMPLE_HEAD, title=title)
+    for name in ("workflow", "number", "return", "compliance", "fixes", last):
+        table.add_column(name, justify="left" if name in ("workflow", last) else "right")
+    return table
+
+
+def show_shard(found: Search) -> None:
+    Console(width=100).print(best_so_far(found))
+    print(
+        f"shard {found.config.shard}; when all are done: phalanx search --merge "
+        f"{found.folder.path} ..."
+    )
+
+
+def show_results(found: Search) -> None:
+    """The winner beside the runners-up and the learner without workflows, on the same dice."""
+    config = found.config
+    table = new_table(
+        f"{config.red_agent}, {config.horizon} turns, rules {config.rules}: mean return ± 95 %, "
+        f"{config.confirm_episodes} fresh episodes each",
+        "what",
+    )
+    for row in found.confirmed:
+        number = row["workflow"]
+        table.add_row(
+            "-" if number is None else short_name(number), "-" if number is None else str(number),
+            _pair(row["mean"], row["stderr"]),
+            "-" if row["compliance"] is None else f"{row['compliance']:.1%}",
+            f"{row['fixes_per_episode']:.1f}", row["name"],
+        )  # fmt: skip
+    Console(width=100).print(table)
+    assert found.winner is not None
+    print(f"winner: {order_name(found.winner)} (number {found.winner})")
+    if not gate_passed(found):
+        print(
+            f"no order passed the gate (compliance {config.compliance_threshold:.0%}, "
+            f"{config.min_fixes:g} fixes an episode): the winner came nearest; more "
+            "--alignment-lambda or --total-episodes may help",
+        )
+    if found.difference is not None:
+        d = found.difference
+        print(
+            f"winner minus the learner without workflows, at {config.total_episodes:,} episodes "
+            f"each and on the same dice: {d['mean']:+.2f} ± {HALF_WIDTH * d['stderr']:.2f}"
+        )
+
+
+def gate_passed(found: Search) -> bool:
+    row, config = found.confirmed[0], found.config
+    return (row["compliance"] or 0) >= config.compliance_threshold and bool(
+        row["fixes_per_episode"] >= config.min_fixes
+    )
+
+
+def _pair(mean: Any, stderr: Any) -> str:
+    return f"{mean:.2f} ± {HALF_WIDTH * stderr:.2f}"

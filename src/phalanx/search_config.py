@@ -1,0 +1,137 @@
+"""Settings of `phalanx search`: those of training, and how the orders are searched."""
+
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from phalanx.cage2.settings import count_cores
+from phalanx.cage2.workflow import NUM_ORDERS
+from phalanx.config import TrainConfig
+from phalanx.errors import ConfigError, choices
+
+SPENDING = ("school_share", "finish_share")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchConfig(TrainConfig):
+    """Find the order of repair with the best return among those that a policy can follow.
+
+    One network first learns all 120 orders (or, with --policy separate, the first one). Then orders
+    are measured one after the other, chosen by a Gaussian process; the best few are played again on
+    fresh dice, the winner is trained further on its own order, and at the end it is played beside
+    the runners-up and beside the same learner without workflows. All flags of phalanx train that
+    concern CAGE-2 and PPO can be given too.
+    """
+
+    num_envs: int | str = field(default=200, metadata={"aliases": ("--n-envs",)})
+    """networks side by side"""
+    total_episodes: int | None = 100_000
+    """budget of the search, in episodes played by all networks, trained or measured; all shards"""
+    red_agent: str = "b_line"
+    """attacker: b_line, meander, sleep, or a mixture"""
+    turn_weights: str = "flat"
+    """flat: the return of whole episodes; or leaderboard"""
+    alignment: str = "gate"
+    """gate: compliance is held just above its threshold; delta, per_fix: as in phalanx train"""
+    policy: str = "shared"
+    """shared: one network, told its order; separate: one each, begun with the nearest order's"""
+    max_episodes: int = 2000
+    """training that an order may get of its own before it is measured"""
+    patience: int = 5
+    """updates without a gain in return after which an order's own training ends"""
+    measure_episodes: int = 500
+    """episodes by which an order is measured, with the same dice for all"""
+    gp_beta: float = 2.0
+    """how much uncertainty attracts: the next order has the highest mean + beta * std"""
+    school_share: float = 0.5
+    """share of the budget for what all orders have in common"""
+    finish_share: float = 0.25
+    """share of the budget for training the winner on its own order"""
+    finalists: int = 5
+    """orders that are played again before a winner is named"""
+    final_episodes: int = 1000
+    """... for so many episodes each"""
+    confirm_episodes: int = 4000
+    """episodes of the last table, beyond the budget"""
+    exhaustive: bool = False
+    """measure all 120 orders, in the order of their numbers"""
+    baseline: bool = True
+    """train the same learner without workflows, for as many episodes, to compare with"""
+    shard: str = "1/1"
+    """i/n: search the i-th of n parts of the orders, with its share of the budget"""
+    merge: tuple[Path, ...] = ()
+    """join the finished shards in these folders"""
+
+    def __post_init__(self) -> None:
+        if self.workflow is None:
+            object.__setattr__(self, "workflow", "all")
+        super().__post_init__()
+        if self.env != "cage2" or self.algo != "ppo":
+            raise ConfigError("phalanx search trains with ppo on CAGE-2; leave out --env, --algo")
+        if self.workflow != "all":
+            raise ConfigError("phalanx search looks at all orders; leave out --workflow")
+        if self.alignment_lambda == 0:
+            raise ConfigError(
+                "--alignment-lambda 0 rewards no order: nothing to search; give more than 0"
+            )
+        if self.policy not in ("shared", "separate"):
+            raise ConfigError(choices("policy", self.policy, ("shared", "separate")))
+        for name in ("patience", "finalists"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name} must be 1 or more, got {getattr(self, name)}")
+        for name in ("measure_episodes", "final_episodes", "confirm_episodes"):
+            if getattr(self, name) < 2:
+                raise ConfigError(f"{name} must be 2 or more, got {getattr(self, name)}")
+        if self.max_episodes < 0 or not 0 <= self.gp_beta < float("inf"):
+            raise ConfigError("max_episodes and gp_beta must be 0 or more")
+        shares = [getattr(self, name) for name in SPENDING]
+        if min(shares) < 0 or sum(shares) >= 1:
+            raise ConfigError(
+                f"school_share and finish_share must leave something to measure with: 0 or more, "
+                f"below 1 together, got {shares[0]} and {shares[1]}"
+            )
+        if self.total_steps is not None:
+            raise ConfigError("the budget of a search is in episodes; give --total-episodes")
+        self._parse_shard()
+        if len(self.merge) == 1:
+            raise ConfigError("--merge needs two folders or more")
+
+    def _parse_shard(self) -> tuple[int, int]:
+        part, _, parts = self.shard.partition("/")
+        if part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts) <= NUM_ORDERS:
+            return int(part), int(parts)
+        raise ConfigError(
+            f"shard {self.shard!r} is none: give i/n with i from 1 to n, such as 1/2, n at most "
+            f"{NUM_ORDERS}"
+        )
+
+    @property
+    def part(self) -> int:
+        return self._parse_shard()[0]
+
+    @property
+    def parts(self) -> int:
+        return self._parse_shard()[1]
+
+    @property
+    def budget(self) -> int:
+        """Episodes of this shard."""
+        return -(-int(self.total_episodes or 0) // self.parts)
+
+    def candidates(self) -> list[int]:
+        """The orders of this shard."""
+        return [number for number in range(NUM_ORDERS) if number % self.parts == self.part - 1]
+
+    def train_settings(self) -> dict[str, Any]:
+        """What a training run inside the search takes over."""
+        mine = {item.name: getattr(self, item.name) for item in fields(TrainConfig)}
+        for name in ("resume", "config", "name", "output_dir", "total_episodes", "duration"):
+            mine.pop(name)
+        if self.num_threads == "auto":
+            mine["num_threads"] = max(1, count_cores() // self.parts)
+        return mine
+
+    def as_dict(self) -> dict[str, Any]:
+        plain = super().as_dict()
+        plain.pop("merge")
+        return plain

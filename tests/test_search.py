@@ -1,0 +1,275 @@
+"""Searching the orders: what is tried, what is spent, what is believed, and how shards join."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from phalanx.beliefs import Beliefs, Visit
+from phalanx.cage2.workflow import DISTANCES, NAMED_ORDERS, NUM_ORDERS, order_name, order_number
+from phalanx.cli import main
+from phalanx.config import EvaluateConfig
+from phalanx.errors import ConfigError, RunError
+from phalanx.evaluate import evaluate
+from phalanx.search import Search, search
+from phalanx.search_config import SearchConfig
+
+SMALL: dict[str, Any] = {
+    "num_envs": 40, "horizon": 20, "update_steps": 20, "hidden": (8,), "observation": "bits",
+    "total_episodes": 4000, "measure_episodes": 60, "final_episodes": 50, "confirm_episodes": 80,
+    "finalists": 3, "k_epochs": 1, "minibatch_size": 400, "compliance_threshold": 0.05,
+    "max_episodes": 0,
+}  # fmt: skip
+
+
+def small(tmp_path: Path, name: str, **changes: Any) -> SearchConfig:
+    return SearchConfig(**{**SMALL, "output_dir": tmp_path, "name": name, **changes})
+
+
+def table(path: Path, name: str) -> list[dict[str, str]]:
+    with (path / f"{name}.csv").open() as file:
+        return [
+            {k: v for k, v in row.items() if k[-2:] != "_s" and k != "seconds"}
+            for row in csv.DictReader(file)
+        ]
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> Search:
+    return search(small(tmp_path_factory.mktemp("search"), "s"))
+
+
+def test_the_budget_is_counted_in_real_episodes(found: Search) -> None:
+    """School, visits, finals and the winner's own training, to within one batch."""
+    assert found.config.budget <= found.episodes <= found.config.budget + 40
+    path = found.folder.path
+    runs = ("school", "winner", *(f"workflows/{visit.workflow:03d}" for visit in found.visits))
+    trained = sum(len(table(path / run, "episodes")) for run in runs if (path / run).exists())
+    measured = sum(visit.episodes - visit.trained_episodes for visit in found.visits)
+    finals = sum(row["episodes"] for row in found.finals)
+    assert found.episodes == trained + measured + finals
+    assert measured % 60 == 0
+    assert found.visits[-1].total_episodes == found.episodes - finals - found.spent["finish"]
+
+
+def test_the_orders_that_have_names_come_first_and_none_comes_twice(found: Search) -> None:
+    tried = [visit.workflow for visit in found.visits]
+    assert tried[:6] == [order_number(order) for order in NAMED_ORDERS.values()]
+    assert {visit.chosen_by for visit in found.visits[6:]} == {"gp_ucb"}
+    assert len(set(tried)) == len(tried) > 8
+
+
+def test_each_choice_is_the_one_with_the_highest_bound_then(found: Search) -> None:
+    c = found.config
+    for k, visit in enumerate(found.visits):
+        if visit.chosen_by != "gp_ucb":
+            continue
+        before = Beliefs(found.visits[:k], c.gp_beta, c.compliance_threshold, c.min_fixes)
+        assert before.next(c.candidates()) == visit.workflow
+        if before.know_returns:
+            assert visit.acquisition == before.bounds[visit.workflow]
+            assert visit.posterior_mean == before.returns.mean[visit.workflow]
+
+
+def test_the_folder_holds_what_was_found(found: Search) -> None:
+    path = found.folder.path
+    rows = table(path, "search")
+    assert len(rows) == len(found.visits)
+    assert rows[0]["order"] == "defender,op_server,enterprise,op_host,user"
+    updates = table(path, "updates")
+    assert {"school", "training the winner"} <= {row["phase"] for row in updates}
+    assert updates[-1]["order"] == order_name(found.winner or 0)
+    totals = [int(row["total_episodes"]) for row in updates]
+    assert totals == sorted(totals)
+    summary = json.loads((path / "summary.json").read_text())
+    assert summary["state"] == "finished"
+    names = [row["name"] for row in summary["confirmed"]]
+    assert names[0] == "winner"
+    assert names[-1] == "without workflows"
+    assert summary["confirmed"][0]["episodes"] == 80
+    assert summary["winner_minus_baseline"]["mean"] == pytest.approx(
+        summary["confirmed"][0]["mean"] - summary["confirmed"][-1]["mean"]
+    )
+
+
+def test_the_winner_is_the_best_of_the_finals_that_passed(found: Search) -> None:
+    best = max(found.finals, key=lambda row: float(row["mean"]))
+    assert found.winner == best["workflow"]
+    cells = list(
+        evaluate(
+            EvaluateConfig(
+                target=str(found.folder.path / "policies" / "winner.npz"),
+                red_agent=("b_line",), horizon=(20,), episodes=50,
+            )
+        )
+    )  # fmt: skip
+    assert cells[0].workflow == order_name(found.winner or 0)
+    assert cells[0].compliance is not None
+
+
+def test_a_killed_search_resumes_and_finds_the_same(found: Search, tmp_path: Path) -> None:
+    class Killed(Exception):
+        pass
+
+    def kill(now: Search, run: Any) -> None:
+        if len(now.visits) == 4 and run is None:
+            raise Killed
+
+    config = small(tmp_path, "s")
+    with pytest.raises(Killed):
+        search(config, kill)
+    again = search(small(tmp_path, "s", resume=tmp_path / "s"))
+    assert table(tmp_path / "s", "search") == table(found.folder.path, "search")
+    assert table(tmp_path / "s", "updates") == table(found.folder.path, "updates")
+    assert (again.winner, again.episodes) == (found.winner, found.episodes)
+    assert again.confirmed == found.confirmed
+
+
+def test_exhaustive_measures_all_orders_within_the_budget(tmp_path: Path) -> None:
+    done = search(small(tmp_path, "all", exhaustive=True, baseline=False, max_episodes=0))
+    assert [visit.workflow for visit in done.visits] == list(range(NUM_ORDERS))
+    assert done.config.budget <= done.episodes <= done.config.budget + 40
+    assert done.difference is None
+
+
+def test_separate_networks_begin_with_the_nearest_order(tmp_path: Path) -> None:
+    config = small(tmp_path, "own", policy="separate", baseline=False, max_episodes=120)
+    done = search(config)
+    assert len(done.visits) > 3
+    for k, visit in enumerate(done.visits):
+        settings = json.loads(json.dumps(_config(done, f"workflows/{visit.workflow:03d}")))
+        start = settings["start_from"]
+        before = [other.workflow for other in done.visits[:k]]
+        if not before:
+            assert start.endswith("school")
+        else:
+            nearest = min(before, key=lambda other: (DISTANCES[visit.workflow, other], other))
+            assert start.endswith(f"{nearest:03d}")
+        assert visit.trained_episodes > 0
+
+
+def _config(done: Search, name: str) -> Any:
+    import yaml
+
+    return yaml.safe_load((done.folder.path / name / "config.yaml").read_text())
+
+
+# --- shards ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory: pytest.TempPathFactory) -> tuple[Search, Search]:
+    folder = tmp_path_factory.mktemp("shards")
+    one, two = (search(small(folder, f"{k}", shard=f"{k}/2")) for k in (1, 2))
+    return one, two
+
+
+def test_shards_try_orders_of_their_own_with_half_the_budget(
+    shards: tuple[Search, Search],
+) -> None:
+    one, two = ({visit.workflow for visit in shard.visits} for shard in shards)
+    assert len(one) > 3
+    assert not one & two
+    assert all(shard.episodes <= 2000 + 40 for shard in shards)
+    assert all(shard.winner is None for shard in shards)
+
+
+def test_merged_logs_are_the_union(shards: tuple[Search, Search], tmp_path: Path) -> None:
+    folders = tuple(shard.folder.path for shard in shards)
+    both = search(SearchConfig(merge=folders, output_dir=tmp_path, name="both", baseline=False))
+    rows = [row for folder in folders for row in table(folder, "search")]
+    merged = table(tmp_path / "both", "search")
+    assert sorted(map(str, merged)) == sorted(map(str, rows))
+    updates = [row for folder in folders for row in table(folder, "updates")]
+    kept = [row for row in table(tmp_path / "both", "updates") if row["shard"] != "1/1"]
+    assert sorted(map(str, kept)) == sorted(map(str, updates))
+    assert both.winner in {visit.workflow for shard in shards for visit in shard.visits}
+    assert both.episodes <= 4000 + 40
+
+
+def test_shards_that_do_not_belong_together_are_refused(
+    shards: tuple[Search, Search], tmp_path: Path
+) -> None:
+    one, two = (shard.folder.path for shard in shards)
+    other = search(small(tmp_path, "other", shard="2/2", seed=1, total_episodes=2000))
+    with pytest.raises(RunError, match="total_episodes is 4000 and 2000"):
+        search(SearchConfig(merge=(one, other.folder.path), output_dir=tmp_path, name="x"))
+    with pytest.raises(RunError, match="given twice"):
+        search(SearchConfig(merge=(one, one), output_dir=tmp_path, name="x"))
+    with pytest.raises(RunError, match="no search to merge"):
+        search(SearchConfig(merge=(two, tmp_path), output_dir=tmp_path, name="x"))
+    assert not (tmp_path / "x").exists()
+
+
+# --- what is believed -----------------------------------------------------------------------------
+
+
+def visit(number: int, mean: float, compliance: float | None, passed: bool) -> Visit:
+    return Visit(
+        iteration=1, shard="1/1", workflow=number, order=order_name(number), chosen_by="gp_ucb",
+        acquisition=None, posterior_mean=None, posterior_std=None, chance_of_passing=None,
+        top_three="", measured_return=mean, stderr=0.3, compliance=compliance,
+        fixes_per_episode=5.0, share_without_fix=0.0, passed=passed, stopped_by="none",
+        trained_episodes=0, measured_episodes=500, episodes=500, total_episodes=0,
+        model_updated=passed,
+        seconds=0.0,
+    )  # fmt: skip
+
+
+def test_orders_that_failed_the_gate_are_not_tried_again_and_again() -> None:
+    """An order with users first never passes; returns alone would make them the best."""
+    users_first = DISTANCES[119] <= 0.3
+    visits: list[Visit] = []
+    for _ in range(40):
+        beliefs = Beliefs(visits, 2.0, 0.9, 1.0)
+        number = beliefs.next(range(NUM_ORDERS))
+        assert number is not None
+        fails = bool(users_first[number])
+        visits.append(visit(number, -10.0 if fails else -14.0, 0.3 if fails else 0.95, not fails))
+    tried = [one.workflow for one in visits]
+    assert len(set(tried)) == 40
+    failed = sum(users_first[tried])
+    assert 1 <= failed <= 12  # of 49 that would fail
+    assert not users_first[Beliefs(visits, 2.0, 0.9, 1.0).ranking()].any()
+
+
+def test_without_a_fix_an_order_has_failed() -> None:
+    beliefs = Beliefs([visit(0, -10.0, None, False)], 2.0, 0.9, 1.0)
+    assert beliefs.passing is not None
+    assert beliefs.passing[0] < 0.05
+    assert beliefs.ranking() == []
+    assert np.isfinite(beliefs.bounds).all()
+
+
+@pytest.mark.parametrize(
+    ("flags", "says"),
+    [
+        (["--shard", "3/2"], "shard '3/2' is none"),
+        (["--shard", "x"], "shard 'x' is none"),
+        (["--alignment-lambda", "-1"], "alignment_lambda must be 0 or more"),
+        (["--alignment-lambda", "0"], "nothing to search"),
+        (["--compliance-threshold", "1.5"], "compliance_threshold must be from 0 to 1"),
+        (["--policy", "both"], "unknown policy 'both'"),
+        (["--school-share", "0.8", "--finish-share", "0.4"], "must leave something"),
+        (["--merge", "one"], "two folders or more"),
+        (["--workflow", "critical_first"], "leave out --workflow"),
+        (["--resume", "nowhere"], "cannot read nowhere"),
+        (["--env", "CartPole-v1"], "--workflow is for CAGE-2"),
+    ],
+)
+def test_bad_flags_get_one_line(
+    flags: list[str], says: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert main(["search", "--output-dir", str(tmp_path / "runs"), *flags]) == 2
+    error = capsys.readouterr().err
+    assert says in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_budget_too_small_to_measure_anything_is_said() -> None:
+    with pytest.raises(ConfigError, match="measure_episodes must be 2 or more"):
+        SearchConfig(measure_episodes=1)
