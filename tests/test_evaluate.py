@@ -100,3 +100,75 @@ def test_an_interrupt_keeps_the_cells_that_are_done(
     result = json.loads(report.read_text())
     assert not result["complete"]
     assert len(result["cells"]) == 1
+
+
+# --- orders of repair -----------------------------------------------------------------------------
+
+
+def cells_of(**settings: Any) -> Any:
+    given = {"red_agent": ("meander",), "horizon": (30,), "episodes": 200, **settings}
+    return {(cell.policy, cell.workflow): cell for cell in evaluate(EvaluateConfig(**given))}
+
+
+def test_compliance_is_pooled_over_all_fixes_and_undefined_without_any() -> None:
+    cells = cells_of(workflow="critical_first")
+    assert cells["sleep", "critical_first"].compliance is None
+    assert cells["sleep", "critical_first"].share_without_fix == 1
+    random, greedy = (cells[name, "critical_first"] for name in ("random", "greedy"))
+    assert 0 < random.compliance < 0.5
+    assert greedy.compliance == 1
+    assert greedy.fixes_per_episode > 5
+
+
+def test_the_orders_that_have_names_are_played_together() -> None:
+    cells = cells_of(workflow="named", policy=("greedy",))
+    assert len(cells) == 6
+    assert all(cell.compliance == 1 for cell in cells.values())
+
+
+def test_a_grid_plays_all_orders(capsys: pytest.CaptureFixture[str]) -> None:
+    flags = ["--policy", "random", "--red-agent", "meander", "--horizon", "30"]
+    assert main(["evaluate", "--workflow-grid", "--episodes", "20", *flags]) == 0
+    shown = capsys.readouterr().out
+    assert shown.count("meander") == 120
+    assert "U,H,S,E,D" in shown
+
+
+@pytest.mark.parametrize("mode", ["every:1", "every:4", "episode_end", "off"])
+def test_saving_on_the_true_state_says_what_it_costs_in_truth(mode: str) -> None:
+    settings: Any = {"workflow": "critical_first", "policy": ("random",)}
+    exact = cells_of(**settings)["random", "critical_first"]
+    saving = cells_of(**settings, true_state=mode)["random", "critical_first"]
+    figures = saving.true_state
+    assert exact.true_state is None
+    assert figures["exact_compliance"] == pytest.approx(exact.compliance)
+    assert saving.fixes_per_episode == exact.fixes_per_episode
+    if mode == "off":
+        assert saving.compliance is None
+        assert figures["fetches_per_episode"] == 0
+    else:
+        assert figures["error"] == pytest.approx(saving.compliance - exact.compliance)
+        fewer = figures["fetches_per_episode"] < figures["exact_fetches_per_episode"]
+        assert fewer == (mode != "every:1")
+        assert (figures["mean_age"] == 0) == (mode == "every:1")
+
+
+@pytest.mark.parametrize(
+    ("flags", "says"),
+    [
+        (["--workflow", "defender,enterprise"], "lacks op_server, op_host, user"),
+        (["--workflow", "user,user,op_host,op_server,defender"], "repeats user"),
+        (["--workflow", "critcal_first"], "did you mean critical_first"),
+        (["--workflow-grid", "--workflow", "reverse"], "leave out --workflow"),
+        (["greedy"], "greedy repairs in an order"),
+        (["--workflow", "reverse", "--true-state", "every:0"], "true state 'every:0' is unknown"),
+        (["--workflow", "reverse", "--compliance-rule", "hosts"], "did you mean host"),
+    ],
+)
+def test_bad_orders_get_one_line(
+    flags: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["evaluate", *flags]) == 2
+    error = capsys.readouterr().err
+    assert says in error
+    assert error.count("\n") == 1

@@ -257,7 +257,7 @@ def test_without_a_fix_an_order_has_failed() -> None:
         (["--merge", "one"], "two folders or more"),
         (["--workflow", "critical_first"], "leave out --workflow"),
         (["--resume", "nowhere"], "cannot read nowhere"),
-        (["--env", "CartPole-v1"], "--workflow is for CAGE-2"),
+        (["--env", "CartPole-v1"], "--workflow is for the compiled CAGE-2"),
     ],
 )
 def test_bad_flags_get_one_line(

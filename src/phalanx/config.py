@@ -221,7 +221,10 @@ class TrainConfig:
         if self.workflow not in (None, "all"):
             parse_order(str(self.workflow))
         if self.workflow is not None and self.env != "cage2":
-            raise ConfigError(f"--workflow is for CAGE-2; {self.env} has no hosts to repair")
+            raise ConfigError(
+                f"--workflow is for the compiled CAGE-2, not for --env {self.env}; its policies "
+                "can be judged in the original: phalanx evaluate RUN --simulator cyborg"
+            )
         for name in (
             "gamma",
             "gae_lambda",

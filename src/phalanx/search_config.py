@@ -31,6 +31,8 @@ class SearchConfig(TrainConfig):
     """attacker: b_line, meander, sleep, or a mixture"""
     turn_weights: str = "flat"
     """flat: the return of whole episodes; or leaderboard"""
+    minibatch_size: int = 1000
+    """rows of a gradient step"""
     alignment: str = "gate"
     """gate: compliance is held just above its threshold; delta, per_fix: as in phalanx train"""
     policy: str = "shared"

@@ -8,9 +8,9 @@ import pytest
 from phalanx.cage2.batch import Batch
 from phalanx.cage2.defenders import Greedy
 from phalanx.cage2.referee import Referee, is_fix
-from phalanx.cage2.scenario import NUM_ACTIONS
+from phalanx.cage2.scenario import HOST_OF_ACTION, NUM_ACTIONS
 from phalanx.cage2.scoring import NO_ORDERS, Orders, make_orders
-from phalanx.cage2.workflow import CODE_SIZE, CODES, NUM_ORDERS, parse_order
+from phalanx.cage2.workflow import CODE_SIZE, CODES, NUM_ORDERS, judge, parse_order
 from phalanx.learn.collect import CONDUCT_SIZE, TRUTH_SIZE, Shaping
 from phalanx.learn.module import ActorCritic
 from phalanx.learn.plain import PlainSampler
@@ -90,6 +90,27 @@ def test_per_fix_gives_or_takes_a_twentieth() -> None:
     assert np.allclose(last["score"], (right - wrong) * 4 / 20)
     assert right.any()
     assert wrong.any()
+
+
+def test_gate_pays_for_fixes_that_evict_and_only_for_those() -> None:
+    orders = make_orders([parse_order("critical_first")], "host", "gate", 10.0)
+    orders.gains[:], orders.costs[:] = 1.0, 10.0
+    sampler = make_sampler(orders)
+    rollout = sampler.collect(FLAT)
+    batch = Batch(300, red_agent="meander", horizon=HORIZON, seed=9)
+    seen: set[bool] = set()
+    wanted: Any = np.zeros(300)
+    for t in range(HORIZON):
+        actions = rollout.actions[t].astype(np.int64)
+        before = batch.nets["sessions"].copy()
+        targets = HOST_OF_ACTION[actions]
+        right = judge("host", parse_order("critical_first"), targets, before) & is_fix(actions)
+        batch.play(actions)
+        evicts = (batch.shown.infected_after >> targets) & 1 == 0
+        wanted += np.where(right, np.where(evicts, 1, -1), -10 * is_fix(actions))
+        seen |= {bool(one) for one in evicts[right]}
+    assert np.allclose(rollout.conducts[-1]["score"], wanted)
+    assert seen == {True, False}
 
 
 def test_each_episode_draws_its_order_and_the_policy_is_told() -> None:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from phalanx.cage2.bits import count
+from phalanx.cage2.bits import count, has
 from phalanx.cage2.network import RUNNING, Network
 from phalanx.cage2.rule import rule
 from phalanx.cage2.scenario import (
@@ -45,6 +45,7 @@ CONDUCT = np.dtype(
     align=True,
 )
 ALIGNMENTS = ("delta", "per_fix", "gate")
+IDLE = 0.1  # of the cost of a violation: `gate`, for a fix that follows its order in vain
 FIXES = 20  # `per_fix` and `gate` share λ among so many fixes
 
 
@@ -57,6 +58,7 @@ class Orders(NamedTuple):
     weight: float  # λ, for `delta`
     gains: npt.NDArray[np.float64]  # [120] what a fix gains that follows its order
     costs: npt.NDArray[np.float64]  # [120] what it costs otherwise
+    must_evict: bool  # only a fix that evicts red gains
 
 
 def make_orders(
@@ -70,6 +72,7 @@ def make_orders(
         float(weight) if alignment == "delta" else 0.0,
         np.full(len(CODES), weight / FIXES),
         np.full(len(CODES), weight / FIXES),
+        alignment == "gate",
     )
 
 
@@ -85,12 +88,15 @@ def begin_conduct(conduct: Any, orders: Orders, die: int) -> None:
 
 
 @rule
-def align(conduct: Any, orders: Orders, infected: int, verb: int, host: int) -> float:
+def align(conduct: Any, orders: Orders, infected: int, left: int, verb: int, host: int) -> float:
     """Judge a fix by the hosts that red held before it; returns its alignment reward.
+
+    left: hosts that red holds after it.
 
     delta: S_t - S_{t-1} with S = λ · compliant / fixes, so that an episode's sum is λ · compliance.
     per_fix: λ/20 for a fix that follows the order, -λ/20 for one that does not.
-    gate: as `per_fix`, but gains and costs change while training (learn/gate.py).
+    gate: gains and costs that change while training (learn/gate.py). Only a fix that evicts red
+    gains; Remove of a root session follows the order too, but repairs nothing and costs a little.
     """
     if verb != REMOVE and verb != RESTORE:
         return 0.0
@@ -102,8 +108,10 @@ def align(conduct: Any, orders: Orders, infected: int, verb: int, host: int) -> 
     before = conduct.score
     if orders.weight:
         conduct.score = orders.weight * conduct.compliant / conduct.fixes
-    elif follows:
+    elif not follows:
+        conduct.score -= orders.costs[conduct.order]
+    elif not orders.must_evict or not has(left, host):
         conduct.score += orders.gains[conduct.order]
     else:
-        conduct.score -= orders.costs[conduct.order]
+        conduct.score -= IDLE * orders.costs[conduct.order]
     return conduct.score - before

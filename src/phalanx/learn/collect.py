@@ -178,14 +178,15 @@ def take_turn(
     net: Any, memory: Any, history: bool, orders: Orders, conduct: Any, action: int
 ) -> tuple[int, float]:
     """One turn with the network's own dice; what it cost (tenths), and its alignment reward."""
+    infected = number(net.sessions)
+    first, second = dice(net, 2 * net.turn + 1), dice(net, 2 * net.turn + 2)
+    tenths, left, _decoy, _move, _target, _chosen = play_turn(
+        net, action, low_die(first), high_die(first), low_die(second)
+    )
     aligned = 0.0
     if len(orders.allowed):
         verb, host = number(VERB_OF_ACTION[action]), number(HOST_OF_ACTION[action])
-        aligned = align(conduct, orders, number(net.sessions), verb, host)
-    first, second = dice(net, 2 * net.turn + 1), dice(net, 2 * net.turn + 2)
-    tenths, _held, _decoy, _move, _target, _chosen = play_turn(
-        net, action, low_die(first), high_die(first), low_die(second)
-    )
+        aligned = align(conduct, orders, infected, left, verb, host)
     if history:
         remember(memory, action, net.seen)
     return tenths, aligned

@@ -4,7 +4,7 @@ A fix gains (1 - a) p and costs a p, which is nothing on the whole at a complian
 is a half at first, where every fix that is right more often than not pays: blue learns to find what
 is infected. Then it rises to just above the threshold. From there the price p of each order is
 raised while its compliance is below, and lowered while it is above: the best return among policies
-that pass the gate, whatever lambda one began with.
+that pass the gate, whatever lambda one began with. Only fixes that evict red gain anything.
 """
 
 from collections.abc import Sequence
