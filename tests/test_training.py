@@ -455,7 +455,7 @@ def test_a_run_logs_how_well_it_follows_its_workflow(tmp_path: Path) -> None:
 def test_a_run_with_a_mixture_of_orders_stops_and_resumes_exactly(
     tmp_path: Path, alignment: str
 ) -> None:
-    changes: dict[str, Any] = {"workflow": "all", "alignment": alignment, "gate_ramp": 0.1}
+    changes: dict[str, Any] = {"workflow": "all", "alignment": alignment, "gate_start": 0.1}
     whole = train(small(tmp_path, "whole", **changes))
     part = small(tmp_path, "part", **changes)
 

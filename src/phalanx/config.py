@@ -105,8 +105,8 @@ class TrainConfig:
     alignment: str = "delta"
     """delta: an episode's sum is lambda times its compliance; per_fix: ± lambda/20 for each fix;
     gate: what a fix gains and costs is moved until compliance stays just above its threshold"""
-    gate_ramp: float = 0.7
-    """gate: share of the run after which it asks for the threshold; at first, for one fix in two"""
+    gate_start: float = 0.4
+    """gate: share of the run in which fixes are free, and blue learns to defend"""
     compliance_rule: str = "host"
     """host: the target is infected, and nothing of a better type; type: as earlier systems judged,
     to compare with them: 24 orders forbid every fix (User0 is always infected), and a healthy
@@ -230,7 +230,7 @@ class TrainConfig:
             "gae_lambda",
             "restore_curriculum",
             "compliance_threshold",
-            "gate_ramp",
+            "gate_start",
         ):
             if not 0 <= getattr(self, name) <= 1:
                 raise ConfigError(f"{name} must be from 0 to 1, got {getattr(self, name)}")

@@ -19,7 +19,7 @@ from phalanx.cage2.workflow import NUM_ORDERS, parse_order
 from phalanx.config import TrainConfig
 from phalanx.errors import ConfigError, MissingError
 from phalanx.learn.blas import use_one_thread_per_product
-from phalanx.learn.collect import CONDUCT_SIZE, TRUTH_SIZE, Shaping
+from phalanx.learn.collect import TRUTH_SIZE, Shaping
 from phalanx.learn.compiled import CompiledStepper
 from phalanx.learn.gate import Gate
 from phalanx.learn.impala import Impala, ImpalaSettings
@@ -31,6 +31,7 @@ from phalanx.sources import Ahead, InStep
 
 Network = Callable[[int, int, int], Any]  # (obs_size, truth_size, num_actions) -> torch module
 SIZES = (256, 512, 1024, 2048, 4096)  # that `--n-envs auto` chooses from
+FIRST_PRICE = 0.1  # `--alignment gate` begins with so much of lambda / 20
 NEAR = 0.97  # of the best speed: then the smaller one, which learns more often from as much
 
 
@@ -126,7 +127,7 @@ def make_policy(config: TrainConfig, obs_size: int) -> Policy:
         obs_size + condition_size(config),
         NUM_ACTIONS,
         hidden=config.hidden,
-        truth_size=truth_size(config),
+        truth_size=TRUTH_SIZE if config.critic_truth else 0,
         seed=config.seed,
     )
 
@@ -142,19 +143,13 @@ def orders_of(config: TrainConfig) -> Orders:
 def open_gate(config: TrainConfig) -> Gate | None:
     if config.workflow is None or config.alignment != "gate":
         return None
-    return Gate(config.compliance_threshold, config.alignment_lambda / FIXES, config.gate_ramp)
+    first_price = FIRST_PRICE * config.alignment_lambda / FIXES
+    return Gate(config.compliance_threshold, first_price, config.gate_start)
 
 
 def condition_size(config: TrainConfig) -> int:
     """Numbers after every observation: those of the user, and the code of an order."""
     return len(config.condition) + orders_of(config).codes.shape[1]
-
-
-def truth_size(config: TrainConfig) -> int:
-    """Numbers that only the critic sees."""
-    if not config.critic_truth:
-        return 0
-    return TRUTH_SIZE + (CONDUCT_SIZE if orders_of(config).codes.size else 0)
 
 
 def sampler_options(config: TrainConfig, batch: Batch) -> dict[str, Any]:

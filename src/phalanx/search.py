@@ -184,7 +184,7 @@ class Search:
             learning_rate=c.learning_rate, final_learning_rate=learning_rate_at(c, share),
             entropy=c.entropy, final_entropy=entropy_weight_at(c, share),
             restore_curriculum=min(1.0, c.restore_curriculum / max(share, 1e-9)),
-            gate_ramp=min(1.0, c.gate_ramp / max(share, 1e-9)),
+            gate_start=min(1.0, c.gate_start / max(share, 1e-9)),
         )  # fmt: skip
 
     def train_own(self, number: int, episodes: int) -> tuple[int, str]:
@@ -212,7 +212,7 @@ class Search:
         played = self.train(
             f"workflows/{number:03d}", "own training", number, episodes, watch,
             start_from=self.nearest(number), learning_rate=rate, final_learning_rate=rate,
-            entropy=entropy, final_entropy=entropy, restore_curriculum=0.0, gate_ramp=0.0,
+            entropy=entropy, final_entropy=entropy, restore_curriculum=0.0, gate_start=0.0,
         )  # fmt: skip
         return played, why
 
@@ -416,7 +416,7 @@ class Search:
         self.spent["finish"] = self.train(
             "winner", "training the winner", number, left, start_from=str(start),
             learning_rate=learning_rate_at(c, share), entropy=entropy_weight_at(c, share),
-            restore_curriculum=0.0, gate_ramp=0.0,
+            restore_curriculum=0.0, gate_start=0.0,
         )  # fmt: skip
         return self.folder.path / "winner"
 

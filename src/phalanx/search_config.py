@@ -41,13 +41,13 @@ class SearchConfig(TrainConfig):
     """training that an order may get of its own before it is measured"""
     patience: int = 5
     """updates without a gain in return after which an order's own training ends"""
-    measure_episodes: int = 500
+    measure_episodes: int = 250
     """episodes by which an order is measured, with the same dice for all"""
     gp_beta: float = 2.0
     """how much uncertainty attracts: the next order has the highest mean + beta * std"""
     school_share: float = 0.5
     """share of the budget for what all orders have in common"""
-    finish_share: float = 0.25
+    finish_share: float = 0.35
     """share of the budget for training the winner on its own order"""
     finalists: int = 5
     """orders that are played again before a winner is named"""

@@ -17,26 +17,20 @@ def episodes(**shares: float) -> np.ndarray[tuple[int], np.dtype[np.void]]:
     return conducts
 
 
-def test_the_aim_rises_from_a_half_to_just_above_the_threshold() -> None:
-    gate = Gate(0.9, 0.5, 0.5)
-    assert gate.aim(0) == gate.aim(0.25) == 0.5
-    assert gate.aim(0.375) == pytest.approx((0.5 + 0.92) / 2)
-    assert gate.aim(0.5) == gate.aim(1) == pytest.approx(0.92)
-    assert Gate(0.9, 0.5, 0.0).aim(0) == pytest.approx(0.92)
-
-
-def test_a_fix_is_worth_nothing_at_the_aim() -> None:
+def test_a_fix_is_free_at_first_and_then_worth_nothing_at_the_aim() -> None:
     gate, orders = Gate(0.9, 2.0, 0.5), make_orders([5], "host", "gate", 10.0)
-    gate.put_into([orders], 1.0)
+    gate.put_into([orders], 0.4)
+    assert orders.gains[5] == orders.costs[5] == 0
+    gate.put_into([orders], 0.5)
+    assert gate.aim == pytest.approx(0.92)
     assert 0.92 * orders.gains[5] - 0.08 * orders.costs[5] == pytest.approx(0)
-    gate.put_into([orders], 0.0)
-    assert orders.gains[5] == orders.costs[5] == 1.0
+    assert orders.gains[5] + orders.costs[5] == pytest.approx(2.0)
 
 
 def test_prices_rise_below_the_threshold_and_fall_above() -> None:
     gate = Gate(0.9, 0.5, 0.5)
     gate.move(episodes(order_5=0.5, order_6=1.0), 0.4)
-    assert (gate.prices == 0.5).all()  # not before the aim is there
+    assert (gate.prices == 0.5).all()  # not while fixes are free
     gate.move(episodes(order_5=0.5, order_6=1.0), 0.6)
     assert gate.prices[6] < 0.5 < gate.prices[5]
     assert gate.prices[0] == 0.5  # nobody followed it: nothing is known

@@ -44,6 +44,7 @@ REFERENCE = TrainConfig(
 PLAIN_TORCH = Path(phalanx.__file__).parents[2] / "benchmarks" / "plain_torch.py"
 SIZES = (256, 512, 1024, 2048, 4096)
 MINIBATCHES = (1024, 4096, 25600)
+FOLLOWING = "training, --workflow all"
 PRODUCT_ROWS = (256, 512, 1024, 2048)
 
 Measure = Callable[[float], float]  # seconds to spend -> speed
@@ -244,6 +245,8 @@ def open_cases(config: BenchConfig, stack: ExitStack) -> dict[str, Case]:
         for size in SIZES:
             add(f"training, {size} networks", whole(replace(REFERENCE, num_envs=size)))
         add("training, critic sees the truth", whole(replace(REFERENCE, critic_truth=True)))
+        # As many inputs as the reference: an order has 25.
+        add(FOLLOWING, whole(replace(REFERENCE, condition=(), workflow="all")))
     else:
         for size in MINIBATCHES:
             add(f"training, minibatches of {size}", whole(replace(REFERENCE, minibatch_size=size)))
@@ -289,6 +292,8 @@ def summarise(cases: dict[str, Case]) -> dict[str, Any]:
     by_size = [speeds[name] for n in SIZES if (name := f"training, {n} networks") in cases]
     if by_size:
         ratios["slowest / fastest number of networks"] = min(by_size) / max(by_size)
+    if FOLLOWING in cases:
+        ratios["with workflows / without"] = speeds[FOLLOWING] / ours
     if "training, --learner torch" in cases:
         ratios["training / --learner torch"] = ours / speeds["training, --learner torch"]
     run = cases[f"training, {cores} threads"].measure.run  # type: ignore[attr-defined]

@@ -33,7 +33,6 @@ from phalanx.learn.rollout import Rollout
 BLOCK = 128  # networks that are played together
 GROUP = 16  # actions whose probabilities are added up together
 TRUTH_SIZE = 3 * NUM_HOSTS  # what only the critic may see: known, scanned, access
-CONDUCT_SIZE = 2  # ... and with an order to follow: fixes, and the share that followed it
 NEVER = np.float32(-1e9)  # added to the logit of an action that is masked out
 
 
@@ -72,22 +71,6 @@ def write_truth(net: Any, row: Any) -> None:
         row[2 * NUM_HOSTS + host] = (
             np.float32(((net.sessions >> host) & 1) + ((net.root >> host) & 1)) / 2
         )
-
-
-@rule
-def write_conduct(conduct: Any, row: Any) -> None:
-    """What only the critic may know of the fixes so far: how many, and the share that followed."""
-    row[TRUTH_SIZE] = np.float32(conduct.fixes) / np.float32(20)
-    row[TRUTH_SIZE + 1] = np.float32(conduct.compliant) / np.float32(max(1, conduct.fixes))
-
-
-@rule
-def write_secrets(net: Any, conduct: Any, row: Any) -> None:
-    """All that only the critic may see."""
-    if len(row):
-        write_truth(net, row)
-    if len(row) > TRUTH_SIZE:
-        write_conduct(conduct, row)
 
 
 @rule
@@ -162,7 +145,7 @@ def join_columns(obs: Any, truth: Any, out: Any) -> Any:
 
 
 @rule
-def look_around(net: Any, conduct: Any, useful: Any, rollout: Rollout, t: int, i: int) -> None:
+def look_around(net: Any, useful: Any, rollout: Rollout, t: int, i: int) -> None:
     """Store what may be done in this turn, and what only the critic sees."""
     row = rollout.masks[t, i]
     if t == 0 or rollout.ended[t - 1, i]:
@@ -170,7 +153,8 @@ def look_around(net: Any, conduct: Any, useful: Any, rollout: Rollout, t: int, i
     else:  # only the host that blue has just acted on can be different
         row[:] = rollout.masks[t - 1, i]
         write_mask_of_host(net, number(HOST_OF_ACTION[rollout.actions[t - 1, i]]), useful, row)
-    write_secrets(net, conduct, rollout.truth[t, i])
+    if rollout.truth.shape[2]:
+        write_truth(net, rollout.truth[t, i])
 
 
 @rule
@@ -215,7 +199,8 @@ def play_and_store(
         rollout.returns[t, i] = np.float32(net.tenths) / np.float32(10)
         rollout.lengths[t, i] = net.turn
         write_input(net, memory, history, told, final_obs)
-        write_secrets(net, conduct, final_truth)
+        if len(final_truth):
+            write_truth(net, final_truth)
         begin_anew(net, memory, history, odds)
         if len(orders.allowed):
             rollout.conducts[t, i] = conduct
@@ -261,7 +246,7 @@ def collect_blocks(
             for i in range(start, stop):
                 net, memory = nets[i], memories[i if history else 0]
                 conduct = conducts[i]
-                look_around(net, conduct, useful, rollout, t, i)
+                look_around(net, useful, rollout, t, i)
                 die = high_die(dice(net, 2 * net.turn + 2))
                 action, log_prob = sample(logits[i - start], rollout.masks[t, i], die, shares)
                 if play_and_store(
@@ -282,7 +267,8 @@ def collect_blocks(
                     if rollout.ended[t, i]:
                         rollout.next_values[t, i] = values[i - start, 0]
         for i in range(start, stop):
-            write_secrets(nets[i], conducts[i], final_truth[i - start])
+            if extra:
+                write_truth(nets[i], final_truth[i - start])
         x = join_columns(rollout.next_obs[start:stop], final_truth[:n], columns)
         values = forward(critic, critic_sizes, x, work)
         for i in range(start, stop):

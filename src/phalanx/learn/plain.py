@@ -17,7 +17,7 @@ from phalanx.cage2.network import dice, high_die
 from phalanx.cage2.rule import kernel
 from phalanx.cage2.scoring import Orders
 from phalanx.errors import ConfigError
-from phalanx.learn.collect import Shaping, look_around, play_and_store, write_secrets
+from phalanx.learn.collect import Shaping, look_around, play_and_store, write_truth
 from phalanx.learn.heads import Categorical, Head
 from phalanx.learn.mlp import Floats
 from phalanx.learn.module import ActorCritic
@@ -33,12 +33,10 @@ SLICE = 1024  # rows of a minibatch that one thread works on at a time
 
 
 @kernel
-def look_everywhere(
-    nets: Any, conducts: Any, useful: Any, rollout: Rollout, t: int, uniforms: Any
-) -> None:
+def look_everywhere(nets: Any, useful: Any, rollout: Rollout, t: int, uniforms: Any) -> None:
     """Store masks and truth of turn t, and roll the die by which each network draws its action."""
     for i in range(len(nets)):
-        look_around(nets[i], conducts[i], useful, rollout, t, i)
+        look_around(nets[i], useful, rollout, t, i)
         uniforms[i] = high_die(dice(nets[i], 2 * nets[i].turn + 2)) * 2.0**-32
 
 
@@ -58,9 +56,9 @@ def play_everywhere(
 
 
 @kernel
-def secrets_everywhere(nets: Any, conducts: Any, out: Any) -> None:
+def truth_everywhere(nets: Any, out: Any) -> None:
     for i in range(len(nets)):
-        write_secrets(nets[i], conducts[i], out[i])
+        write_truth(nets[i], out[i])
 
 
 class PlainSampler(Cage2Sampler):
@@ -84,7 +82,7 @@ class PlainSampler(Cage2Sampler):
         turns = len(rollout.obs)
         rollout.obs[0] = rollout.next_obs
         for t in range(turns):
-            look_everywhere(batch.nets, self.conducts, self.useful, rollout, t, self._uniforms)
+            look_everywhere(batch.nets, self.useful, rollout, t, self._uniforms)
             logits, values = self._see(rollout.obs[t], rollout.truth[t])
             actions, log_probs = self.head.draw(
                 logits, self._to(rollout.masks[t]), self._to(self._uniforms.astype(np.float32))
@@ -104,7 +102,7 @@ class PlainSampler(Cage2Sampler):
                 _, last = self._see(self._final_obs[ended], self._final_truth[ended])
                 rollout.next_values[t, ended] = last.cpu().numpy()
         if rollout.truth.shape[2]:
-            secrets_everywhere(batch.nets, self.conducts, self._final_truth)
+            truth_everywhere(batch.nets, self._final_truth)
         _, last = self._see(rollout.next_obs, self._final_truth)
         np.copyto(rollout.next_values[-1], last.cpu().numpy(), where=~rollout.ended[-1])
         return rollout
