@@ -134,6 +134,16 @@ def test_a_grid_plays_all_orders(capsys: pytest.CaptureFixture[str]) -> None:
     assert "U,H,S,E,D" in shown
 
 
+def test_a_policy_can_be_judged_by_another_order_than_it_was_told() -> None:
+    def random(**settings: Any) -> Any:
+        (cell,) = cells_of(policy=("random",), horizon=(100,), **settings).values()
+        return cell.mean, cell.compliance
+
+    first, last = random(workflow="critical_first"), random(workflow="reverse")
+    assert random(workflow="critical_first", judged_by="reverse") == last != first
+    assert first[0] == last[0]
+
+
 @pytest.mark.parametrize("mode", ["every:1", "every:4", "episode_end", "off"])
 def test_saving_on_the_true_state_says_what_it_costs_in_truth(mode: str) -> None:
     settings: Any = {"workflow": "critical_first", "policy": ("random",)}

@@ -302,6 +302,8 @@ class EvaluateConfig:
     """order of repair to follow and be judged by; all: a mixture; named: six that have names"""
     workflow_grid: bool = False
     """all 120 orders, one after the other"""
+    judged_by: str | None = None
+    """judge by this order instead of the one that the policy is told"""
     compliance_rule: str = "host"
     """how a fix is judged, host or type; see phalanx train --help"""
     true_state: str = "exact"
@@ -357,6 +359,8 @@ class EvaluateConfig:
     def _check_workflow(self) -> None:
         if self.workflow not in (None, "all", "named"):
             parse_order(str(self.workflow))
+        if self.judged_by is not None:
+            parse_order(self.judged_by)
         if self.compliance_rule not in COMPLIANCE_RULES:
             raise ConfigError(choices("compliance_rule", self.compliance_rule, COMPLIANCE_RULES))
         parse_true_state(self.true_state)

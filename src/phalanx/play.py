@@ -14,6 +14,7 @@ from phalanx.cage2.defenders import GREEDY, Greedy, make_defender
 from phalanx.cage2.referee import Referee
 from phalanx.cage2.scenario import NUM_HOSTS
 from phalanx.cage2.scoring import NO_ORDERS, make_orders
+from phalanx.cage2.workflow import parse_order
 from phalanx.config import EvaluateConfig
 from phalanx.errors import ConfigError
 from phalanx.learn.playing import Played, nothing_played, play_out
@@ -106,7 +107,7 @@ def play_episodes(
         )
         mine = None if orders is None else orders[chosen]
         if trained is not None and trained.policy is not None and config.plays_compiled:
-            some = play_compiled(batch, trained, mine, config.compliance_rule, horizons)
+            some = _play_compiled(batch, trained, mine, config, horizons)
         else:
             defender = make(config, policy, trained, first, mine)
             some = _play_turn_by_turn(batch, defender, mine, config, horizons, cost)
@@ -117,18 +118,25 @@ def play_episodes(
     return results
 
 
-def play_compiled(
+def judging(orders: Numbers, config: EvaluateConfig) -> Numbers:
+    """The orders by which fixes are judged: those that were told, unless another is asked for."""
+    return (
+        orders if config.judged_by is None else np.full_like(orders, parse_order(config.judged_by))
+    )
+
+
+def _play_compiled(
     batch: Batch,
     trained: TrainedDefender,
     orders: Numbers | None,
-    rule: str,
+    config: EvaluateConfig,
     horizons: tuple[int, ...],
 ) -> Played:
     """Whole episodes in one compiled call."""
     assert trained.policy is not None
     ascending = tuple(sorted(set(horizons)))
-    numbers = np.zeros(batch.num_envs, np.int64) if orders is None else orders
-    judged = NO_ORDERS if orders is None else make_orders([0], rule)
+    numbers = np.zeros(batch.num_envs, np.int64) if orders is None else judging(orders, config)
+    judged = NO_ORDERS if orders is None else make_orders([0], config.compliance_rule)
     some = play_out(
         batch, trained.policy, trained.useful, trained.told(batch.num_envs, orders), judged,
         numbers, ascending,
@@ -221,6 +229,7 @@ class _Judges:
     def __init__(self, orders: Numbers | None, config: EvaluateConfig) -> None:
         self._own = self._exact = None
         if orders is not None:
+            orders = judging(orders, config)
             self._own = Referee(orders, config.compliance_rule, config.true_state)
             self._exact = self._own
             if config.true_state != "exact":

@@ -47,11 +47,11 @@ class SearchConfig(TrainConfig):
     """how much uncertainty attracts: the next order has the highest mean + beta * std"""
     school_share: float = 0.5
     """share of the budget for what all orders have in common"""
-    finish_share: float = 0.35
+    finish_share: float = 0.4
     """share of the budget for training the winner on its own order"""
     finalists: int = 5
     """orders that are played again before a winner is named"""
-    final_episodes: int = 1000
+    final_episodes: int = 500
     """... for so many episodes each"""
     confirm_episodes: int = 4000
     """episodes of the last table, beyond the budget"""
