@@ -117,3 +117,25 @@ def test_the_price_of_restore_can_be_given_back_to_the_learner_only() -> None:
     assert restores.any()
     assert np.allclose(cheap.rewards - full.rewards, 0.8 * restores, atol=1e-5)
     assert np.array_equal(full.returns, cheap.returns, equal_nan=True)
+
+
+@pytest.mark.parametrize("sizes", [(20,), (5, 5, 5, 5), (1, 19), (13, 7)])
+def test_rollouts_do_not_depend_on_how_many_networks_play_side_by_side(
+    sizes: tuple[int, ...],
+) -> None:
+    """Parts of a batch, each played by itself, are the whole batch to the bit."""
+    whole, policy, _ = collect(size=300)
+    first = 0
+    for size in sizes:
+        batch = Batch(
+            size, red_agent="meander", horizon=HORIZON, seed=4, first_index=first, num_threads=1
+        )
+        options: dict[str, Any] = {"useful": np.arange(NUM_ACTIONS) != 1}
+        options["condition"] = np.zeros((size, 0), np.float32)
+        part = CompiledSampler(batch, policy.copy(), TURNS, **options).collect(
+            Shaping(np.ones(HORIZON, np.float32), 0.0, 1.0, GAMMA, FINAL_GAMMA)
+        )
+        for name in ("obs", "actions", "log_probs", "values", "next_values", "rewards"):
+            wanted = getattr(whole, name)[:, first : first + size]
+            assert np.array_equal(getattr(part, name), wanted), name
+        first += size

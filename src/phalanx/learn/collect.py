@@ -2,7 +2,8 @@
 
 Networks do not depend on each other and the policy does not change within a rollout. So a block
 of networks is played from the first turn to the last by one thread, without waiting for anybody;
-blocks have a fixed size, and so the numbers do not depend on how many threads there are.
+blocks have a fixed size, and so the numbers do not depend on how many threads there are, nor on how
+many networks play side by side.
 """
 
 from typing import Any, NamedTuple
@@ -145,6 +146,15 @@ def join_columns(obs: Any, truth: Any, out: Any) -> Any:
 
 
 @rule
+def fill_up(rows: Any, room: Any) -> Any:
+    """A whole block: what a matrix product gives for a row depends on how many rows there are."""
+    if rows.shape[0] == BLOCK:
+        return rows
+    room[: rows.shape[0]] = rows
+    return room
+
+
+@rule
 def look_around(net: Any, useful: Any, rollout: Rollout, t: int, i: int) -> None:
     """Store what may be done in this turn, and what only the critic sees."""
     row = rollout.masks[t, i]
@@ -233,14 +243,14 @@ def collect_blocks(
     shares = np.empty(actor_sizes[-1], np.float32)
     final_obs = np.zeros((BLOCK, width), np.float32)
     final_truth = np.zeros((BLOCK, extra), np.float32)
+    whole_obs, whole_truth = np.zeros_like(final_obs), np.zeros_like(final_truth)
     blocks = (size + BLOCK - 1) // BLOCK
     block, helped = next_piece(board, blocks, thread, 0)
     while block >= 0:
         start, stop = block * BLOCK, min((block + 1) * BLOCK, size)
-        n = stop - start
         rollout.obs[0, start:stop] = rollout.next_obs[start:stop]
         for t in range(turns):
-            obs = rollout.obs[t, start:stop]
+            obs = fill_up(rollout.obs[t, start:stop], whole_obs)
             logits = forward(actor, actor_sizes, obs, work)
             any_ended = False
             for i in range(start, stop):
@@ -254,14 +264,14 @@ def collect_blocks(
                     shaping, rollout, t, i, final_obs[i - start], final_truth[i - start],
                 ):  # fmt: skip
                     any_ended = True
-            x = join_columns(obs, rollout.truth[t, start:stop], columns)
+            x = join_columns(obs, fill_up(rollout.truth[t, start:stop], whole_truth), columns)
             values = forward(critic, critic_sizes, x, work)
             for i in range(start, stop):
                 rollout.values[t, i] = values[i - start, 0]
                 if t > 0 and not rollout.ended[t - 1, i]:
                     rollout.next_values[t - 1, i] = values[i - start, 0]
             if any_ended:
-                x = join_columns(final_obs[:n], final_truth[:n], columns)
+                x = join_columns(final_obs, final_truth, columns)
                 values = forward(critic, critic_sizes, x, work)
                 for i in range(start, stop):
                     if rollout.ended[t, i]:
@@ -269,7 +279,7 @@ def collect_blocks(
         for i in range(start, stop):
             if extra:
                 write_truth(nets[i], final_truth[i - start])
-        x = join_columns(rollout.next_obs[start:stop], final_truth[:n], columns)
+        x = join_columns(fill_up(rollout.next_obs[start:stop], whole_obs), final_truth, columns)
         values = forward(critic, critic_sizes, x, work)
         for i in range(start, stop):
             if not rollout.ended[turns - 1, i]:

@@ -79,7 +79,7 @@ def play_blocks(
     for layer in range(1, len(actor_sizes)):
         hidden += actor_sizes[layer]
     work = np.empty(2 * BLOCK * hidden, np.float32)
-    obs = np.empty((BLOCK, obs_size + condition.shape[1]), np.float32)
+    obs = np.zeros((BLOCK, obs_size + condition.shape[1]), np.float32)
     masks = np.empty((BLOCK, NUM_ACTIONS), np.bool_)
     size = len(nets)
     blocks = (size + BLOCK - 1) // BLOCK
@@ -92,7 +92,7 @@ def play_blocks(
             for i in range(start, stop):
                 memory = memories[i if history else 0]
                 write_input(nets[i], memory, history, condition[i], obs[i - start])
-            logits = forward(actor, actor_sizes, obs[: stop - start], work)
+            logits = forward(actor, actor_sizes, obs, work)
             for i in range(start, stop):
                 net, memory, conduct = nets[i], memories[i if history else 0], conducts[i]
                 mask = masks[i - start]
