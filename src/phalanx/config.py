@@ -54,12 +54,18 @@ class TrainConfig:
     """cage2, a Gymnasium id such as CartPole-v1, module:factory, or cyborg (the original)"""
     algo: str = "ppo"
     """ppo, impala (samplers out of step, V-trace), or a3c (workers that share weights)"""
+    runner: str = "local"
+    """where environments are played: local (this machine), or ray (samplers on a cluster)"""
+    ray_address: str | None = None
+    """auto or HOST:PORT of a running Ray cluster; a small one on this machine if not given"""
+    cpus_per_sampler: float | None = None
+    """ray: CPUs that a sampler reserves; an even share of the cluster's if not given, at most 1"""
     num_envs: int | str = by_env(512, "auto", aliases=("--n-envs",))
     """environments side by side; auto: the fastest number, by a short trial"""
     num_workers: int | str = "auto"
     """processes that step environments other than CAGE-2; 0: this one; auto: by a short trial"""
     num_envs_per_worker: int | None = None
-    """sets --n-envs to this times --num-workers"""
+    """sets --n-envs to this times --num-workers (with ray, times --num-samplers)"""
     wait_for: int | str = "all"
     """rows that the policy waits for; fewer than all never wait for a slow environment"""
     step_timeout: float = 60.0
@@ -71,7 +77,7 @@ class TrainConfig:
     sync_every: int = 1
     """rollouts after which samplers take new weights; no ppo batch is older than that"""
     num_samplers: int = 2
-    """impala on CAGE-2: threads that play, each its share of the networks"""
+    """impala on CAGE-2: threads that play, each its share of the networks; ray: actors"""
     replay: int = 0
     """impala: past rollouts to learn from again for each new one"""
     rho_bar: float = 1.0
@@ -183,9 +189,10 @@ class TrainConfig:
             if "cage2" in item.metadata and getattr(self, item.name) is None:
                 object.__setattr__(self, item.name, self._default(item.metadata))
         if self.num_envs_per_worker is not None:
-            if not isinstance(self.num_workers, int) or self.num_workers < 1:
+            workers = self.num_samplers if self.runner == "ray" else self.num_workers
+            if not isinstance(workers, int) or workers < 1:
                 raise ConfigError("num_envs_per_worker needs --num-workers as a number, 1 or more")
-            object.__setattr__(self, "num_envs", self.num_workers * self.num_envs_per_worker)
+            object.__setattr__(self, "num_envs", workers * self.num_envs_per_worker)
         red_agent_weights(self.red_agent)
         rule_set_number(self.rules)
         checked_horizon(self.horizon)
@@ -195,6 +202,7 @@ class TrainConfig:
         checked_seed(self.seed)
         checked_threads(self.num_threads, 1)
         for name, allowed in (
+            ("runner", ("local", "ray")),
             ("device", ("auto", "cpu", "cuda")),
             ("learner", ("auto", "compiled", "torch")),
             ("algo", ("ppo", "impala", "a3c")),
@@ -258,6 +266,15 @@ class TrainConfig:
             raise ConfigError(f"wait_for must be all, or 1 or more, got {self.wait_for}")
         if not 0 < self.step_timeout < float("inf"):
             raise ConfigError(f"step_timeout must be more than 0, got {self.step_timeout}")
+        if self.runner == "local" and self.ray_address is not None:
+            raise ConfigError("--ray-address is for --runner ray")
+        if self.runner == "ray" and (self.algo == "a3c" or self.num_envs == "auto"):
+            raise ConfigError(
+                "--runner ray needs --algo ppo or impala, and the number of environments: give "
+                "--n-envs, or --num-samplers and --num-envs-per-worker"
+            )
+        if self.cpus_per_sampler is not None and not 0 < self.cpus_per_sampler < float("inf"):
+            raise ConfigError(f"cpus_per_sampler must be more than 0, got {self.cpus_per_sampler}")
         if self.env == "cage2" and self.algo == "a3c":
             raise ConfigError(
                 "--algo a3c is for environments in worker processes; on the compiled CAGE-2 use "

@@ -48,17 +48,27 @@ class Recipe:
     """of episodes, that are reported apart: the attackers of CAGE-2"""
     note: str = ""
     """what was measured and chosen at the start"""
+    leave: Callable[[], None] = lambda: None
+    """what is to be done after the samplers are closed"""
 
     @property
     def sampler(self) -> Any:
         return self.source.samplers[0]
 
     def close(self) -> None:
-        self.source.close()
+        try:
+            self.source.close()
+        finally:
+            self.leave()
 
 
-def open_recipe(config: TrainConfig, network: Network | None = None) -> Recipe:
-    """All that a run needs to play and learn."""
+def open_recipe(
+    config: TrainConfig, network: Network | None = None, first_index: int = 0
+) -> Recipe:
+    """All that a run needs to play and learn.
+
+    first_index: of its networks, if they are part of a larger batch.
+    """
     use_one_thread_per_product()
     network = network or find_network(config.network)
     if config.learner == "compiled" and plain_is_asked(config, network):
@@ -66,6 +76,10 @@ def open_recipe(config: TrainConfig, network: Network | None = None) -> Recipe:
             "--learner compiled has the built-in networks on the CPU only; leave out --network, "
             "--compile and --device cuda, or give --learner torch"
         )
+    if config.runner == "ray":
+        from phalanx.cluster import on_ray
+
+        return on_ray(config, network)
     if config.env != "cage2":
         if config.algo == "a3c":
             from phalanx.a3c import on_shared_weights
@@ -75,11 +89,11 @@ def open_recipe(config: TrainConfig, network: Network | None = None) -> Recipe:
 
         return on_pool(config, network)
     if not plain_is_asked(config, network):
-        return _compiled(config)
+        return _compiled(config, first_index)
     import_torch(config)
     from phalanx.torch_recipe import on_cage2
 
-    return on_cage2(config, network)
+    return on_cage2(config, network, first_index)
 
 
 def plain_is_asked(config: TrainConfig, network: Network | None) -> bool:
@@ -102,7 +116,7 @@ def count_threads(config: TrainConfig) -> int:
     return count_cores() if config.num_threads == "auto" else int(config.num_threads)
 
 
-def open_batches(config: TrainConfig) -> list[Batch]:
+def open_batches(config: TrainConfig, first_index: int = 0) -> list[Batch]:
     """The networks of each sampler, all of them together as if they were one batch."""
     threads, size = count_threads(config), int(config.num_envs)
     samplers = min(config.num_samplers, size) if config.algo == "impala" else 1
@@ -115,7 +129,7 @@ def open_batches(config: TrainConfig) -> list[Batch]:
             rules=config.rules,
             observation=config.observation,
             seed=config.seed,
-            first_index=low,
+            first_index=first_index + low,
             num_threads=threads if samplers == 1 else 1,
         )
         for low, high in pairwise(edges)
@@ -178,9 +192,9 @@ def open_learner(config: TrainConfig, stepper: Stepper) -> PPO | Impala:
     return PPO(stepper, ppo_settings(config), config.seed)
 
 
-def _compiled(config: TrainConfig) -> Recipe:
+def _compiled(config: TrainConfig, first_index: int) -> Recipe:
     """Fused kernels on the CPU, for the built-in networks."""
-    batches = open_batches(config)
+    batches = open_batches(config, first_index)
     policy = make_policy(config, batches[0].shown.obs.shape[1])
     samplers = [
         CompiledSampler(batch, policy.copy(), config.update_steps, **sampler_options(config, batch))

@@ -40,7 +40,7 @@ AFTER = (
 )  # fmt: skip
 MAY_CHANGE = (
     "total_episodes", "total_steps", "duration", "num_threads", "checkpoint_every", "num_workers",
-    "step_timeout", "max_restarts",
+    "step_timeout", "max_restarts", "ray_address", "cpus_per_sampler",
 )  # fmt: skip
 FAULT_COLUMNS = ("update", "env", "worker", "exit_code", "signal", "lost", "what", "traceback")
 EPISODE_COLUMNS = ("update", "env", "kind", "length", "return")
@@ -70,6 +70,7 @@ class Run:
         self.replay = Replay(config.replay, REPLAYED, np.random.default_rng([config.seed, 3]))
         self.updates = self.episodes = self.steps = self.dropped_steps = 0
         self.lags: Counter[int] = Counter()
+        self.rollouts: Counter[str] = Counter()  # learnt from, or dropped because too old
         self.seconds = {"collect": 0.0, "learn": 0.0, "other": 0.0}
         self.recent: deque[Episode] = deque(maxlen=RECENT)
         self.stopped = False
@@ -120,6 +121,7 @@ class Run:
             sampled = self.source.next(self.learner.stepper.weights, self.updates, shaped)
             rollout, too_old = self._without_the_too_old(sampled)
             dropped, nothing = dropped + too_old, rollout.rewards.size == 0
+            self.rollouts["dropped" if nothing else "learnt"] += 1
         collected = time.perf_counter()
         rate, entropy_weight = learning_rate_at(c, f), entropy_weight_at(c, f)
         metrics = self.learner.update(rollout, rate, entropy_weight)
@@ -361,5 +363,10 @@ def summary(run: Run, state: str) -> dict[str, Any]:
         "threads": run.recipe.threads,
         "lag": {str(lag): count for lag, count in sorted(run.lags.items())},
         "dropped_steps": run.dropped_steps,
+        "rollouts": {
+            "received": run.rollouts.total(),
+            "learnt": run.rollouts["learnt"],
+            "dropped": run.rollouts["dropped"],
+        },
         "versions": describe_versions(),
     }

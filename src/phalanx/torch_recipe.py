@@ -7,10 +7,12 @@ from phalanx.config import TrainConfig
 from phalanx.learn.heads import Categorical
 from phalanx.learn.module import ActorCritic
 from phalanx.learn.plain import PlainSampler, PlainStepper, find_device
+from phalanx.learn.policy import Policy
 from phalanx.recipe import (
     Network,
     Recipe,
     count_threads,
+    import_torch,
     make_policy,
     open_batches,
     open_learner,
@@ -19,21 +21,29 @@ from phalanx.recipe import (
 )
 
 
-def on_cage2(config: TrainConfig, network: Network | None) -> Recipe:
+def on_cage2(config: TrainConfig, network: Network | None, first_index: int = 0) -> Recipe:
     """Plain torch on the compiled game."""
-    batches = open_batches(config)
+    batches = open_batches(config, first_index)
     policy = make_policy(config, batches[0].shown.obs.shape[1])
-    device = find_device(config.device)
-    shapes = (policy.obs_size, policy.truth_size, NUM_ACTIONS)
-    module = (ActorCritic(policy) if network is None else network(*shapes)).to(device)
+    stepper, device = open_module_stepper(config, policy, network)
     samplers = [
         PlainSampler(
-            batch, copy.deepcopy(module), config.update_steps, truth_size=policy.truth_size,
+            batch, copy.deepcopy(stepper.module), config.update_steps, truth_size=policy.truth_size,
             **sampler_options(config, batch),
         )
         for batch in batches
     ]  # fmt: skip
-    threads = count_threads(config)
-    stepper = PlainStepper(module, Categorical(), threads, config.compile)
-    source = open_source(config, samplers)
-    return Recipe(source, open_learner(config, stepper), device.type, threads, RED_AGENTS)
+    source, learner = open_source(config, samplers), open_learner(config, stepper)
+    return Recipe(source, learner, device, count_threads(config), RED_AGENTS)
+
+
+def open_module_stepper(
+    config: TrainConfig, policy: Policy, network: Network | None
+) -> tuple[PlainStepper, str]:
+    """The built-in networks as a torch module, or one of the user's own; and its device."""
+    import_torch(config)
+    device = find_device(config.device)
+    shapes = (policy.obs_size, policy.truth_size, NUM_ACTIONS)
+    module = (ActorCritic(policy) if network is None else network(*shapes)).to(device)
+    stepper = PlainStepper(module, Categorical(), count_threads(config), config.compile)
+    return stepper, device.type

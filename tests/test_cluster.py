@@ -1,0 +1,188 @@
+"""Samplers on a Ray cluster: the same weights as here, and nodes may die."""
+
+import csv
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from phalanx.cli import main
+from phalanx.config import TrainConfig
+from phalanx.errors import ConfigError, MissingError, WorkerError
+from phalanx.run import Run
+from phalanx.training import train
+
+ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'phalanx[ray]'")
+pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own
+
+SMALL: dict[str, Any] = {
+    "num_envs": 20, "total_steps": 20 * 25 * 6, "update_steps": 25, "horizon": 40, "hidden": (16,),
+    "minibatch_size": 200, "checkpoint_every": 2, "k_epochs": 2, "num_samplers": 4,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """Three nodes on this machine, each with processes and an id of its own."""
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    from ray.cluster_utils import Cluster
+
+    options = {"num_cpus": 2, "include_dashboard": False}
+    nodes = Cluster(initialize_head=True, head_node_args=options)
+    for _ in range(2):
+        nodes.add_node(num_cpus=2)
+    ray.init(address=nodes.address, log_to_driver=False, logging_level="ERROR")
+    yield nodes
+    ray.shutdown()
+    nodes.shutdown()
+
+
+def small(tmp_path: Path, name: str, **changes: Any) -> TrainConfig:
+    return TrainConfig(**{**SMALL, "output_dir": tmp_path, "name": name, **changes})
+
+
+def theta(run: Run) -> Any:
+    return run.learner.stepper.policy.theta
+
+
+def test_the_layout_of_samplers_does_not_change_a_bit(cluster: Any, tmp_path: Path) -> None:
+    local = train(small(tmp_path, "local"))
+    for samplers in (1, 4):
+        config = small(tmp_path, f"{samplers}", runner="ray", num_samplers=samplers)
+        run = train(config)
+        assert np.array_equal(theta(run), theta(local))
+        assert run.recipe.note.startswith(f"20 environments in {samplers} samplers")
+
+
+def test_workflows_and_their_prices_reach_the_samplers(cluster: Any, tmp_path: Path) -> None:
+    changes: dict[str, Any] = {"workflow": "all", "alignment": "gate", "gate_start": 0.2}
+    local = train(small(tmp_path, "local", **changes))
+    far = train(small(tmp_path, "far", runner="ray", **changes))
+    assert np.array_equal(theta(far), theta(local))
+
+
+def test_a_stopped_run_resumes_exactly(cluster: Any, tmp_path: Path) -> None:
+    whole = train(small(tmp_path, "whole", runner="ray"))
+
+    def stop(run: Run) -> None:
+        if run.updates == 4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(small(tmp_path, "part", runner="ray"), on_update=stop)
+    again = train(small(tmp_path, "part", runner="ray", resume=tmp_path / "part"))
+    assert np.array_equal(theta(whole), theta(again))
+
+
+@pytest.mark.parametrize("algo", ["ppo", "impala"])
+def test_a_killed_sampler_comes_back_and_its_loss_is_logged(
+    cluster: Any, tmp_path: Path, algo: str
+) -> None:
+    killed = False
+
+    def kill(run: Run) -> None:
+        nonlocal killed
+        if run.updates == 2 and not killed:
+            killed = True
+            part = run.source.samplers[0]
+            actor = getattr(part, "parts", [part])[-1].actor
+            os.kill(ray.get(actor.describe.remote())["pid"], signal.SIGKILL)
+
+    config = small(tmp_path, algo, runner="ray", algo=algo, total_steps=20 * 25 * 30)
+    run = train(config, on_update=kill)
+    assert run.progress >= 1
+    with (tmp_path / algo / "faults.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 1
+    assert "was lost" in rows[0]["what"]
+    facts = json.loads((tmp_path / algo / "summary.json").read_text())
+    counted = facts["rollouts"]
+    assert counted["received"] == counted["learnt"] + counted["dropped"]
+    assert counted["learnt"] == run.updates
+
+
+def test_a_node_that_dies_costs_its_samplers_an_episode(cluster: Any, tmp_path: Path) -> None:
+    node = cluster.add_node(num_cpus=4)
+    cluster.wait_for_nodes()
+    killed = False
+
+    def kill(run: Run) -> None:
+        nonlocal killed
+        if run.updates == 2 and not killed:
+            killed = True
+            cluster.remove_node(node, allow_graceful=False)
+
+    config = small(
+        tmp_path, "node", runner="ray", num_samplers=8, cpus_per_sampler=1, total_steps=20 * 25 * 40
+    )
+    run = train(config, on_update=kill)
+    assert run.progress >= 1
+    assert run.faults_recorded >= 1
+
+
+def test_other_environments_are_played_on_the_cluster(cluster: Any, tmp_path: Path) -> None:
+    config = TrainConfig(
+        env="CartPole-v1", runner="ray", num_samplers=2, num_envs_per_worker=4, num_workers=0,
+        total_steps=2000, update_steps=50, output_dir=tmp_path, name="pole",
+    )  # fmt: skip
+    run = train(config)
+    assert run.episodes > 20
+    assert config.num_envs == 8
+
+
+def test_an_environment_that_cannot_be_opened_is_named(cluster: Any, tmp_path: Path) -> None:
+    config = TrainConfig(
+        env="no_such_module:make", runner="ray", num_samplers=2, num_envs=4, output_dir=tmp_path,
+        name="x",
+    )  # fmt: skip
+    with pytest.raises(WorkerError, match=r"sampler 0 on node \w+: .*no_such_module"):
+        train(config)
+
+
+def test_more_cpus_than_there_are_is_said_at_once(cluster: Any, tmp_path: Path) -> None:
+    config = small(tmp_path, "x", runner="ray", num_samplers=20, cpus_per_sampler=50)
+    with pytest.raises(ConfigError, match=r"need 1000, but the cluster has \d+"):
+        train(config)
+
+
+@pytest.mark.parametrize(
+    ("flags", "says"),
+    [
+        (["--ray-address", "127.0.0.1:6379"], "--ray-address is for --runner ray"),
+        (["--runner", "rays"], "did you mean ray"),
+        (["--runner", "ray", "--algo", "a3c", "--env", "CartPole-v1"], "ppo or impala"),
+        (["--runner", "ray", "--cpus-per-sampler", "0"], "cpus_per_sampler must be more than 0"),
+    ],
+)
+def test_bad_flags_get_one_line(
+    flags: list[str], says: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert main(["train", "--output-dir", str(tmp_path / "runs"), *flags]) == 2
+    error = capsys.readouterr().err
+    assert says in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "runs").exists()
+
+
+def test_an_address_where_nobody_listens_is_said_at_once() -> None:
+    from phalanx.cluster import _check_that_somebody_listens
+
+    with pytest.raises(ConfigError, match="nobody listens there"):
+        _check_that_somebody_listens("127.0.0.1:9")
+    with pytest.raises(ConfigError, match="give auto or HOST:PORT"):
+        _check_that_somebody_listens("nowhere")
+
+
+def test_without_ray_the_way_to_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    from phalanx.cluster import import_ray
+
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(MissingError, match=r"phalanx\[ray\]"):
+        import_ray()
