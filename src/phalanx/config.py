@@ -28,8 +28,8 @@ from phalanx.results import check_writable
 
 MAX_NETWORKS = 100_000_000
 MAX_EPISODES = 1_000_000_000
-BENCHMARKS = ("sim", "train", "learner", "runners")
-BENCH_SECONDS = {"sim": 0.3, "train": 2.0, "learner": 2.0, "runners": 1.0}
+BENCHMARKS = ("sim", "train", "learner", "runners", "cluster")
+BENCH_SECONDS = {"sim": 0.3, "train": 2.0, "learner": 2.0, "runners": 1.0, "cluster": 2.0}
 RUNNER_WORK = ("nothing", "computes", "waits", "one-slow", "cyborg", "images", "signals")
 
 
@@ -437,7 +437,7 @@ class BenchConfig:
     """Measure the speed of simulator, training and runners, and of others beside them."""
 
     what: str = field(default="sim", metadata={"positional": True})
-    """what to measure: sim (beside the original, where installed), train, learner, or runners"""
+    """what to measure: sim (beside the original, if installed), train, learner, runners, cluster"""
     num_envs: tuple[int, ...] = (1, 1024, 4096, 65536, 1_000_000)
     """batch sizes of the simulator"""
     red_agent: tuple[str, ...] = ("meander", "b_line")
@@ -447,7 +447,7 @@ class BenchConfig:
     rounds: int = 5
     """each case is measured once a round, in turn with the others; the median counts"""
     seconds: float | None = None
-    """time per case and round; 0.3 for sim, 1 for runners, 2 for train and learner"""
+    """time per case and round; 0.3 for sim, 1 for runners, 2 for the others"""
     json: Path | None = None
     """also write the figures to this file"""
 

@@ -77,7 +77,7 @@ def open_recipe(
             "--compile and --device cuda, or give --learner torch"
         )
     if config.runner == "ray":
-        from phalanx.cluster import on_ray
+        from phalanx.remote import on_ray
 
         return on_ray(config, network)
     if config.env != "cage2":

@@ -1,10 +1,13 @@
 """How fast phalanx is: figures and ratios, measured side by side in one run."""
 
+from typing import Any
+
 from phalanx.config import BenchConfig
 
 
 def main(config: BenchConfig) -> int:
-    """The command: the simulator, training, or the runners of environments."""
-    from phalanx.bench import learning, runners, sim
+    """The command: the simulator, training, the runners of environments, or a cluster."""
+    from phalanx.bench import clusters, learning, runners, sim
 
-    return {"sim": sim, "runners": runners}.get(config.what, learning).main(config)
+    special: dict[str, Any] = {"sim": sim, "runners": runners, "cluster": clusters}
+    return int(special.get(config.what, learning).main(config))

@@ -1,0 +1,399 @@
+"""Samplers on other machines.
+
+A sampler is a Ray actor that holds environments and a copy of the policy. It is asked for whole
+rollouts; they come back as arrays through the object store, and weights go out once per version, as
+one reference. To the loops of training a remote sampler is a sampler like any other.
+"""
+
+import os
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+import phalanx
+from phalanx.cage2.crew import Crew
+from phalanx.cage2.observation import HISTORY_SIZE, NUM_BITS
+from phalanx.cage2.scenario import RED_AGENTS
+from phalanx.cage2.scoring import Orders
+from phalanx.cluster import connect, import_ray
+from phalanx.config import TrainConfig
+from phalanx.envs.faults import Fault
+from phalanx.errors import ConfigError, PhalanxError, WorkerError
+from phalanx.learn.compiled import CompiledStepper
+from phalanx.learn.rollout import Arrays, Rollout
+from phalanx.learn.sampler import Stopped
+from phalanx.recipe import (
+    Network,
+    Recipe,
+    count_threads,
+    find_network,
+    make_policy,
+    open_learner,
+    open_recipe,
+    open_source,
+    orders_of,
+    plain_is_asked,
+)
+
+START_S = 120.0  # in which samplers must have opened their environments
+POLL_S = 0.2  # between looks at whether the run is to stop
+
+
+# --- on the other side ----------------------------------------------------------------------------
+
+
+class Player:
+    """What runs in a Ray actor: environments, and a copy of the policy."""
+
+    def __init__(self, config: TrainConfig, first_index: int) -> None:
+        self.error = ""
+        try:
+            warnings.simplefilter("ignore")
+            self.recipe = open_recipe(config, first_index=first_index)
+            self.sampler = self.recipe.sampler
+        except (PhalanxError, ImportError, AttributeError, ValueError, OSError) as error:
+            self.error = " ".join(str(error).split())
+
+    def describe(self) -> dict[str, Any]:
+        """Who and where it is, and what its environments take and give."""
+        facts: dict[str, Any] = {
+            "error": self.error,
+            "version": phalanx.__version__,
+            "node": import_ray().get_runtime_context().get_node_id(),
+            "pid": os.getpid(),
+        }
+        pool = None if self.error else getattr(self.sampler, "pool", None)
+        if pool is not None:
+            facts["spaces"] = pool.single_observation_space, pool.single_action_space
+        return facts
+
+    def collect(self, weights: Any, version: int, shaping: Any, prices: Any) -> tuple[Any, Any]:
+        """One rollout with these weights, and the returns of the episodes under way."""
+        if prices is not None:
+            self.sampler.orders.gains[:], self.sampler.orders.costs[:] = prices
+        self.sampler.take(weights, version)
+        return self.sampler.collect(shaping), np.array(self.sampler.running)
+
+    def save(self) -> Arrays:
+        return self.sampler.save()
+
+    def load(self, arrays: Arrays) -> None:
+        self.sampler.load({name: array.copy() for name, array in arrays.items()})
+
+
+# --- on this side ---------------------------------------------------------------------------------
+
+
+class Weights:
+    """The newest weights in the object store: put there once per version."""
+
+    def __init__(self) -> None:
+        self._version, self._reference = -1, None
+
+    def reference(self, weights: Any, version: int) -> Any:
+        if version != self._version or self._reference is None:
+            self._reference = import_ray().put(weights)
+            self._version = version
+        return self._reference
+
+
+class RemoteSampler:
+    """A `Player` as a sampler. What it has lost with its node is logged, and it begins anew."""
+
+    def __init__(
+        self, actor: Any, index: int, size: int, orders: Orders, weights: Weights, log: "Losses"
+    ) -> None:
+        self.actor, self.index, self.size, self.orders = actor, index, size, orders
+        self._weights, self._log = weights, log
+        self.stop: Callable[[], bool] = lambda: False
+        self.version = 0
+        self.is_down = False
+        self.running: Any = np.zeros(0)
+        self._reference: Any = None
+        self._pending: Any = None
+
+    @property
+    def faults(self) -> list[Fault]:
+        return self._log.faults
+
+    def take(self, weights: Any, version: int) -> None:
+        self._reference, self.version = self._weights.reference(weights, version), version
+
+    def ask(self, shaping: Any) -> None:
+        """Let it play a rollout, unless it does already."""
+        if self._pending is None:
+            prices = (self.orders.gains.copy(), self.orders.costs.copy())
+            told = prices if len(self.orders.allowed) else None
+            self._pending = self.actor.collect.remote(self._reference, self.version, shaping, told)
+
+    def answer(self, wait_s: float) -> Rollout | None:
+        """Its rollout if it is there in time; None if not, or if the sampler was lost."""
+        ray = import_ray()
+        ready, _ = ray.wait([self._pending], timeout=wait_s)
+        if not ready:
+            return None
+        reference, self._pending = self._pending, None
+        try:
+            rollout, self.running = ray.get(reference)
+        except ray.exceptions.RayTaskError as error:
+            raise WorkerError(f"sampler {self.index} failed: {_last_line(error)}") from None
+        except ray.exceptions.RayError as error:
+            self.is_down = True
+            self._log.lost(self, _first_line(error))
+            return None
+        self.is_down = False
+        return Rollout(*(array.copy() for array in rollout))  # frees the object store
+
+    def collect(self, shaping: Any) -> Rollout:
+        """One rollout, however often the sampler is lost on the way."""
+        while True:
+            self.ask(shaping)
+            rollout = self.answer(POLL_S)
+            if rollout is not None:
+                return rollout
+            if self.stop():
+                raise Stopped
+
+    def save(self) -> Arrays:
+        """Its games; nothing if it has just been lost: then it begins new ones on resume."""
+        ray = import_ray()
+        if self.is_down:
+            return {}
+        try:
+            return dict(ray.get(self.actor.save.remote()))
+        except ray.exceptions.RayActorError as error:
+            self.is_down = True
+            self._log.lost(self, _first_line(error))
+            return {}
+
+    def load(self, arrays: Arrays) -> None:
+        if arrays:
+            import_ray().get(self.actor.load.remote(dict(arrays)))
+
+    def close(self) -> None:
+        import_ray().kill(self.actor)
+
+
+class Losses:
+    """Samplers that were lost; too many of them end the run."""
+
+    def __init__(self, max_restarts: int) -> None:
+        self.faults: list[Fault] = []
+        self._max_restarts = max_restarts
+
+    def lost(self, sampler: RemoteSampler, why: str) -> None:
+        what = (
+            f"sampler {sampler.index} was lost ({why}); its {sampler.size} environments begin anew"
+        )
+        first = sampler.index * sampler.size
+        gone = tuple(range(first, first + sampler.size))
+        self.faults.append(Fault(what=what, env_id=None, worker=sampler.index, lost=gone))
+        if len(self.faults) > self._max_restarts:
+            raise WorkerError(
+                f"samplers were lost {len(self.faults)} times, more than --max-restarts "
+                f"{self._max_restarts}; the last: {what}",
+                self.faults[-1],
+            )
+
+
+class Together:
+    """Several samplers as one: their rollouts side by side, in the order of their networks.
+
+    One that is lost is not waited for; its columns are missing until it is back.
+    """
+
+    def __init__(self, samplers: Sequence[RemoteSampler]) -> None:
+        self.parts = samplers
+        self._stop: Callable[[], bool] = lambda: False
+
+    @property
+    def stop(self) -> Callable[[], bool]:
+        return self._stop
+
+    @stop.setter
+    def stop(self, stop: Callable[[], bool]) -> None:
+        self._stop = stop
+        for part in self.parts:
+            part.stop = stop
+
+    @property
+    def orders(self) -> Orders:
+        return self.parts[0].orders
+
+    @property
+    def faults(self) -> list[Fault]:
+        return self.parts[0].faults
+
+    @property
+    def running(self) -> Any:
+        return np.concatenate([part.running for part in self.parts])
+
+    def take(self, weights: Any, version: int) -> None:
+        for part in self.parts:
+            part.take(weights, version)
+
+    def collect(self, shaping: Any) -> Rollout:
+        for part in self.parts:
+            part.ask(shaping)
+        gathered: dict[int, Rollout] = {}
+        while not gathered or any(
+            part.index not in gathered and not part.is_down for part in self.parts
+        ):
+            for part in self.parts:
+                if part.index not in gathered:
+                    if part.is_down:
+                        part.ask(shaping)
+                    rollout = part.answer(0.0 if part.is_down and gathered else POLL_S)
+                    if rollout is not None:
+                        gathered[part.index] = rollout
+            if self._stop():
+                raise Stopped
+        return side_by_side([gathered[index] for index in sorted(gathered)])
+
+    def save(self) -> Arrays:
+        saved: Arrays = {}
+        for part in self.parts:
+            saved |= {f"{part.index}_{name}": array for name, array in part.save().items()}
+        return saved
+
+    def load(self, arrays: Arrays) -> None:
+        for part in self.parts:
+            prefix = f"{part.index}_"
+            mine = {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
+            part.load(mine)
+
+    def close(self) -> None:
+        for part in self.parts:
+            part.close()
+
+
+def side_by_side(rollouts: Sequence[Rollout]) -> Rollout:
+    """The columns of several rollouts as one."""
+    if len(rollouts) == 1:
+        return rollouts[0]
+    per_column = ("versions", "next_obs")
+    return Rollout(
+        **{
+            name: np.concatenate(
+                [getattr(one, name) for one in rollouts], axis=0 if name in per_column else 1
+            )
+            for name in Rollout._fields
+        }
+    )
+
+
+# --- from settings to samplers --------------------------------------------------------------------
+
+
+def cpus_for_each(config: TrainConfig, count: int) -> float:
+    """CPUs that a sampler reserves: as asked for, else an even share of what there is."""
+    there = float(import_ray().cluster_resources().get("CPU", 0.0))
+    wanted = config.cpus_per_sampler
+    if wanted is None:
+        return min(1.0, there / count)
+    if wanted * count > there:
+        raise ConfigError(
+            f"{count} samplers with {wanted:g} CPUs each need {wanted * count:g}, but the cluster "
+            f"has {there:g}; give fewer --num-samplers or --cpus-per-sampler"
+        )
+    return wanted
+
+
+def on_ray(config: TrainConfig, network: Network | None) -> Recipe:
+    """Samplers as Ray actors; the learner stays here."""
+    if network is not None and config.network is None:
+        raise ConfigError(
+            "--runner ray needs the network by name, so that other machines can import it: give "
+            "--network module:factory"
+        )
+    leave = connect(config.ray_address)
+    try:
+        samplers, facts = open_samplers(config)
+        stepper, device, kinds = open_stepper(
+            config, network or find_network(config.network), facts
+        )
+        parts = samplers if config.algo == "impala" else [Together(samplers)]
+        source, learner = open_source(config, parts), open_learner(config, stepper)
+        nodes = len({fact["node"] for fact in facts})
+        envs = sum(sampler.size for sampler in samplers)
+        note = (
+            f"{envs} environments in {len(samplers)} samplers on {nodes} node"
+            f"{'s' if nodes > 1 else ''} of Ray"
+        )
+        return Recipe(source, learner, device, count_threads(config), kinds, note, leave)
+    except BaseException:
+        leave()
+        raise
+
+
+def open_samplers(config: TrainConfig) -> tuple[list[RemoteSampler], list[dict[str, Any]]]:
+    """The actors, ready to play, and what they say of themselves."""
+    ray = import_ray()
+    size, count = int(config.num_envs), min(config.num_samplers, int(config.num_envs))
+    cpus = cpus_for_each(config, count)
+    remote = ray.remote(num_cpus=cpus, max_restarts=-1, max_task_retries=0)(Player)
+    log, weights, orders = Losses(config.max_restarts), Weights(), orders_of(config)
+    samplers = []
+    for index in range(count):
+        low, high = size * index // count, size * (index + 1) // count
+        part = replace(
+            config, runner="local", ray_address=None, num_envs=high - low, num_threads=1,
+            num_samplers=1, num_envs_per_worker=None, resume=None, config=None, start_from=None,
+            seed=config.seed if config.env == "cage2" else config.seed + 1_000_003 * index,
+            device="cpu", overlap=False, algo="ppo" if config.env == "cage2" else config.algo,
+            total_steps=config.total_steps, total_episodes=config.total_episodes,
+        )  # fmt: skip
+        actor = remote.remote(part, low)
+        samplers.append(RemoteSampler(actor, index, high - low, orders, weights, log))
+    asked = [sampler.actor.describe.remote() for sampler in samplers]
+    _ready, late = ray.wait(asked, num_returns=len(asked), timeout=START_S)
+    if late:
+        raise WorkerError(
+            f"{len(late)} of {len(asked)} samplers did not start in {START_S:.0f} s; "
+            "see `ray status`"
+        )
+    facts = ray.get(asked)
+    for sampler, fact in zip(samplers, facts, strict=True):
+        where = f"sampler {sampler.index} on node {fact['node'][:8]}"
+        if fact["error"]:
+            raise WorkerError(f"{where}: {fact['error']}")
+        if fact["version"] != phalanx.__version__:
+            raise ConfigError(
+                f"{where} has phalanx {fact['version']}, this is {phalanx.__version__}; install "
+                "the same on all machines"
+            )
+    return samplers, facts
+
+
+def open_stepper(
+    config: TrainConfig, network: Network | None, facts: Sequence[dict[str, Any]]
+) -> tuple[Any, str, tuple[str, ...]]:
+    """Who learns, on what device, and the kinds of episodes."""
+    if config.env != "cage2":
+        from phalanx.pool_recipe import open_networks
+
+        seen, done = facts[0]["spaces"]
+        _, stepper, device = open_networks(config, seen, done, network)
+        return stepper, device, (config.env,)
+    obs_size = {"bits": NUM_BITS, "history": HISTORY_SIZE}[config.observation]
+    policy = make_policy(config, obs_size)
+    if not plain_is_asked(config, network):
+        crew = Crew(count_threads(config))
+        return CompiledStepper(policy, crew, config.minibatch_size), "cpu", RED_AGENTS
+    from phalanx.torch_recipe import open_module_stepper
+
+    return (*open_module_stepper(config, policy, network), RED_AGENTS)
+
+
+def _first_line(error: BaseException) -> str:
+    return next(
+        (line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__
+    )
+
+
+def _last_line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1] if lines else type(error).__name__
