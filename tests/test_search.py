@@ -2,6 +2,8 @@
 
 import csv
 import json
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +42,17 @@ def table(path: Path, name: str) -> list[dict[str, str]]:
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> Search:
     return search(small(tmp_path_factory.mktemp("search"), "s"))
+
+
+OWN: dict[str, Any] = {"max_episodes": 280, "checkpoint_every": 2, "compliance_threshold": 0.14}
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Search:
+    """A search in which orders get training of their own."""
+    done = search(small(tmp_path_factory.mktemp("own"), "s", **OWN))
+    assert max(visit.trained_episodes for visit in done.visits) > 120
+    return done
 
 
 def test_the_budget_is_counted_in_real_episodes(found: Search) -> None:
@@ -111,21 +124,53 @@ def test_the_winner_is_the_best_of_the_finals_that_passed(found: Search) -> None
 
 
 def test_a_killed_search_resumes_and_finds_the_same(found: Search, tmp_path: Path) -> None:
-    class Killed(Exception):
-        pass
-
-    def kill(now: Search, run: Any) -> None:
-        if len(now.visits) == 4 and run is None:
-            raise Killed
-
-    config = small(tmp_path, "s")
     with pytest.raises(Killed):
-        search(config, kill)
+        search(small(tmp_path, "s"), kill_when(lambda now, run: len(now.visits) == 4))
     again = search(small(tmp_path, "s", resume=tmp_path / "s"))
     assert table(tmp_path / "s", "search") == table(found.folder.path, "search")
     assert table(tmp_path / "s", "updates") == table(found.folder.path, "updates")
     assert (again.winner, again.episodes) == (found.winner, found.episodes)
     assert again.confirmed == found.confirmed
+
+
+class Killed(Exception):
+    """Nothing is saved after it: as SIGKILL."""
+
+
+def kill_when(due: Callable[[Search, Any], bool]) -> Callable[..., None]:
+    def heard(now: Search, run: Any = None) -> None:
+        if due(now, run):
+            raise Killed
+
+    return heard
+
+
+@pytest.mark.parametrize("place", ["workflows", "winner", "baseline"])
+def test_a_search_killed_while_training_resumes_from_anywhere_and_finds_the_same(
+    place: str, own: Search, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def due(now: Search, run: Any) -> bool:
+        return run is not None and place in run.folder.path.parts and run.updates == 3
+
+    with pytest.raises(Killed):
+        search(small(tmp_path, "s", **OWN), kill_when(due))
+    monkeypatch.chdir(tmp_path)
+    again = search(small(tmp_path, "s", **OWN, resume=Path("s")))
+    assert table(tmp_path / "s", "search") == table(own.folder.path, "search")
+    assert table(tmp_path / "s", "updates") == table(own.folder.path, "updates")
+    assert (again.winner, again.spent) == (own.winner, own.spent)
+    assert again.confirmed == own.confirmed
+
+
+def test_training_that_was_killed_before_its_summary_is_finished(
+    own: Search, tmp_path: Path
+) -> None:
+    shutil.copytree(own.folder.path, tmp_path / "s")
+    for path in (tmp_path / "s").glob("*/summary.json"):
+        path.unlink()
+    again = search(small(tmp_path, "s", **OWN, resume=tmp_path / "s"))
+    assert again.spent == own.spent
+    assert again.confirmed == own.confirmed
 
 
 def test_exhaustive_measures_all_orders_within_the_budget(tmp_path: Path) -> None:
@@ -188,6 +233,21 @@ def test_merged_logs_are_the_union(shards: tuple[Search, Search], tmp_path: Path
     assert sorted(map(str, kept)) == sorted(map(str, updates))
     assert both.winner in {visit.workflow for shard in shards for visit in shard.visits}
     assert both.episodes <= 4000 + 40
+
+
+def test_a_merge_that_was_killed_can_only_be_begun_anew(
+    shards: tuple[Search, Search], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Resumed, it would search all orders from the beginning."""
+    folders = tuple(shard.folder.path for shard in shards)
+    config = SearchConfig(merge=folders, output_dir=tmp_path, name="both", baseline=False)
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(Search, "save", kill_when(lambda *_: True))
+        search(config)
+    with pytest.raises(RunError, match="there is no search"):
+        search(small(tmp_path, "both", resume=tmp_path / "both"))
+    both = search(config)
+    assert len(both.visits) == sum(len(shard.visits) for shard in shards)
 
 
 def test_shards_that_do_not_belong_together_are_refused(

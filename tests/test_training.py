@@ -48,6 +48,18 @@ def rows(path: Path, name: str) -> list[dict[str, str]]:
         return [{k: v for k, v in row.items() if k[-2:] != "_s"} for row in csv.DictReader(file)]
 
 
+def test_rows_of_a_run_that_was_killed_before_its_first_checkpoint_are_forgotten(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "again").mkdir()
+    for name in ("updates", "episodes"):
+        (tmp_path / "again" / f"{name}.csv").write_text("update,episodes\n1,96\n2,192\n")
+    train(small(tmp_path, "again"))
+    train(small(tmp_path, "new"))
+    for name in ("updates", "episodes"):
+        assert rows(tmp_path / "again", name) == rows(tmp_path / "new", name)
+
+
 def test_equal_seeds_give_equal_weights_on_any_number_of_threads(tmp_path: Path) -> None:
     runs = [
         train(small(tmp_path, f"{k}", num_threads=threads))

@@ -53,6 +53,11 @@ class RunFolder:
             self._tables[name] = Table(self.path / f"{name}.csv")
         return self._tables[name]
 
+    def forget_rows(self) -> None:
+        """Begin with empty tables: a run that was killed before its first checkpoint left some."""
+        for path in self.path.glob("*.csv"):
+            self.table(path.stem).cut(0)
+
     def write_summary(self, summary: dict[str, Any]) -> None:
         write_json(self.path / "summary.json", summary)
 

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -102,12 +103,12 @@ def search(config: SearchConfig, heard: Heard = lambda *_: None) -> "Search":
                 f"{path} holds a search already; give another --name, or --resume {path}"
             )
         found = Search(config, folder, heard)
-        if config.resume is None:
-            folder.write_config(config.as_dict())
-        else:
+        if config.resume is not None:
             found.load()
         if sources:
             found.take_over(config.merge, sources)
+        if config.resume is None:  # only now: what was not wholly taken over cannot be resumed
+            folder.write_config(config.as_dict())
         found.go()
     finally:
         folder.close()
@@ -231,23 +232,27 @@ class Search:
         """
         self.phase = phase
         path = self.folder.path / name
-        if (path / "summary.json").exists():
-            facts = json.loads((path / "summary.json").read_text())
-            if facts["state"] == "finished":
-                return int(facts["episodes"])
         settings = self.config.train_settings() | {
             "total_episodes": max(1, episodes),
             "workflow": "all" if number is None else order_name(number),
             "seed": own_seed(self.config.seed, name),
         }
-        begun = (path / "checkpoints" / "last.npz").exists()
-        place = {"resume": path} if begun else {"output_dir": path.parent, "name": path.name}
+        settings |= changes
+        if not last_checkpoint(path).exists():
+            config = TrainConfig(**settings, output_dir=path.parent, name=path.name)
+        else:
+            _arrays, facts = load_checkpoint(last_checkpoint(path))
+            # As it was written then: seen from elsewhere the same folder has another path.
+            settings["start_from"] = facts["config"]["start_from"]
+            config = TrainConfig(**settings, resume=path)
+            if facts["updates"] >= config.total_updates:
+                return int(facts["episodes"])
 
         def on_update(run: Run) -> None:
             watch(run)
             self._heard(self, run)
 
-        run = train(TrainConfig(**(settings | changes | place)), self.network, on_update)
+        run = train(config, self.network, on_update)
         if run.stopped:
             raise Stopped
         return run.episodes
@@ -295,6 +300,7 @@ class Search:
         c, began, before = self.config, time.monotonic(), self.beliefs
         self.phase = f"trying {order_name(number)}"
         trained, why = 0, "none"
+        self.forget_training_of(number)
         measured = [] if c.policy == "separate" else [self.measure(number)]
         if not measured or self.is_nearly_there(measured[0]):
             left = c.budget - self.reserved - self.episodes
@@ -337,6 +343,12 @@ class Search:
         )
         self.save()
         self._heard(self, None)
+
+    def forget_training_of(self, number: int) -> None:
+        """A visit that was killed begins anew: what ended its training depends on all of it."""
+        path = self.folder.path / f"workflows/{number:03d}"
+        if path.exists():
+            shutil.rmtree(path)
 
     def is_nearly_there(self, measured: Measured) -> bool:
         """Whether a little training of its own may bring a shared policy through the gate."""

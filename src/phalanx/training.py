@@ -48,8 +48,9 @@ def train(
         raise RunError(
             f"there is no run with a checkpoint in {path}; give a run folder to --resume"
         )
-    if config.start_from is not None and not last_checkpoint(Path(config.start_from)).exists():
-        raise RunError(f"there is no run or checkpoint {config.start_from} to start from")
+    start = None if config.resume is not None or not config.start_from else Path(config.start_from)
+    if start is not None and not last_checkpoint(start).exists():
+        raise RunError(f"there is no run or checkpoint {start} to start from")
     folder = RunFolder(path)
     run = None
     try:
@@ -64,8 +65,9 @@ def train(
         if run.recipe.note:
             print(run.recipe.note)
         if config.resume is None:
-            if config.start_from is not None:
-                run.begin_with(Path(config.start_from))
+            if start is not None:
+                run.begin_with(start)
+            folder.forget_rows()
             folder.write_config(config.as_dict())
         else:
             run.load()
