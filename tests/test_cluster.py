@@ -15,6 +15,8 @@ from phalanx.cli import main
 from phalanx.config import TrainConfig
 from phalanx.errors import ConfigError, MissingError, WorkerError
 from phalanx.run import Run
+from phalanx.search import search
+from phalanx.search_config import SearchConfig
 from phalanx.training import train
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'phalanx[ray]'")
@@ -133,6 +135,29 @@ def test_other_environments_are_played_on_the_cluster(cluster: Any, tmp_path: Pa
     run = train(config)
     assert run.episodes > 20
     assert config.num_envs == 8
+
+
+@pytest.mark.parametrize("policy", ["shared", "separate"])
+def test_orders_are_tried_at_the_same_time_all_over_the_cluster(
+    cluster: Any, tmp_path: Path, policy: str
+) -> None:
+    config = SearchConfig(
+        runner="ray", num_samplers=2, policy=policy, output_dir=tmp_path, name=policy, num_envs=40,
+        horizon=20, update_steps=20, hidden=(8,), observation="bits", total_episodes=4000,
+        measure_episodes=60, final_episodes=50, confirm_episodes=80, k_epochs=1,
+        minibatch_size=400, compliance_threshold=0.05, max_episodes=80, finish_share=0.2,
+        baseline=False,
+    )  # fmt: skip
+    done = search(config)
+    assert len(done.visits) > 6
+    assert len({visit.workflow for visit in done.visits}) == len(done.visits)
+    assert done.episodes <= 4000 + 40
+    if policy == "separate":
+        assert all(visit.trained_episodes > 0 for visit in done.visits)
+        with (tmp_path / policy / "updates.csv").open() as file:
+            phases = {row["phase"] for row in csv.DictReader(file)}
+        assert "own training" in phases
+    assert done.winner is not None
 
 
 def test_an_environment_that_cannot_be_opened_is_named(cluster: Any, tmp_path: Path) -> None:

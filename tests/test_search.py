@@ -14,9 +14,10 @@ from phalanx.beliefs import Beliefs, Visit
 from phalanx.cage2.workflow import DISTANCES, NAMED_ORDERS, NUM_ORDERS, order_name, order_number
 from phalanx.cli import main
 from phalanx.config import EvaluateConfig
-from phalanx.errors import ConfigError, RunError
+from phalanx.errors import RunError
 from phalanx.evaluate import evaluate
 from phalanx.search import Search, search
+from phalanx.search_command import show_results
 from phalanx.search_config import SearchConfig
 
 SMALL: dict[str, Any] = {
@@ -63,7 +64,8 @@ def test_the_budget_is_counted_in_real_episodes(found: Search) -> None:
     trained = sum(len(table(path / run, "episodes")) for run in runs if (path / run).exists())
     measured = sum(visit.episodes - visit.trained_episodes for visit in found.visits)
     finals = sum(row["episodes"] for row in found.finals)
-    assert found.episodes == trained + measured + finals
+    again = 50  # the winner after its own training
+    assert found.episodes == trained + measured + finals + again
     assert measured % 60 == 0
     assert found.visits[-1].total_episodes == found.episodes - finals - found.spent["finish"]
 
@@ -178,6 +180,20 @@ def test_exhaustive_measures_all_orders_within_the_budget(tmp_path: Path) -> Non
     assert [visit.workflow for visit in done.visits] == list(range(NUM_ORDERS))
     assert done.config.budget <= done.episodes <= done.config.budget + 40
     assert done.difference is None
+
+
+@pytest.mark.parametrize("policy", ["shared", "separate"])
+def test_exhaustive_leaves_all_orders_their_share(policy: str, tmp_path: Path) -> None:
+    """The first orders' own training does not use up what the last are measured with."""
+    config = small(
+        tmp_path, "all", exhaustive=True, policy=policy, shard="1/10", total_episodes=20_000,
+        max_episodes=2000, measure_episodes=4, compliance_threshold=0.14, school_share=0.1,
+        patience=100,
+    )  # fmt: skip
+    done = search(config)
+    assert [visit.workflow for visit in done.visits] == list(range(0, NUM_ORDERS, 10))
+    assert max(visit.trained_episodes for visit in done.visits) > 0
+    assert done.episodes <= 2000 * 0.75 + 40
 
 
 def test_separate_networks_begin_with_the_nearest_order(tmp_path: Path) -> None:
@@ -318,6 +334,15 @@ def test_without_a_fix_an_order_has_failed() -> None:
         (["--workflow", "critical_first"], "leave out --workflow"),
         (["--resume", "nowhere"], "cannot read nowhere"),
         (["--env", "CartPole-v1"], "--workflow is for the compiled CAGE-2"),
+        (["--n-envs", "auto"], "needs --n-envs as a number"),
+        (["--duration", "1"], "give --total-episodes alone"),
+        (["--measure-episodes", "1"], "measure_episodes must be 2 or more"),
+        (["--total-episodes", "20000"], "leaves 0 to measure orders with, but 250 are needed"),
+        (["--finalists", "200"], "less of --school-share, --finish-share, --finalists"),
+        (["--exhaustive", "--total-episodes", "28000"], "leaves 100 to measure orders with"),
+        (["--school-share", "0"], "without a school there is no network to measure"),
+        (["--start-from", "nowhere"], "nowhere to start from"),
+        (["--network", "no.such:thing"], "cannot find --network no.such:thing"),
     ],
 )
 def test_bad_flags_get_one_line(
@@ -330,6 +355,33 @@ def test_bad_flags_get_one_line(
     assert not (tmp_path / "runs").exists()
 
 
-def test_a_budget_too_small_to_measure_anything_is_said() -> None:
-    with pytest.raises(ConfigError, match="measure_episodes must be 2 or more"):
-        SearchConfig(measure_episodes=1)
+def test_a_winner_that_failed_the_gate_only_after_its_finals_is_told_from_one_that_never_passed(
+    found: Search, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    last = [{**found.confirmed[0], "compliance": 0.01}, *found.confirmed[1:]]
+    monkeypatch.setattr(found, "confirmed", last)
+    show_results(found)
+    assert "in the finals, but not in this table" in capsys.readouterr().out
+    monkeypatch.setattr(found, "finals", [{**row, "compliance": None} for row in found.finals])
+    show_results(found)
+    assert "no order passed the gate" in capsys.readouterr().out
+
+
+def test_a_training_run_is_not_resumed_as_a_search(
+    own: Search, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["search", "--resume", str(own.folder.path / "school")]) == 2
+    error = capsys.readouterr().err
+    assert "there is no search in" in error
+    assert error.count("\n") == 1
+
+
+def test_a_search_starts_only_from_a_policy_that_fits(own: Search, tmp_path: Path) -> None:
+    path = own.folder.path
+    with pytest.raises(RunError, match="is not told an order"):
+        search(small(tmp_path, "x", start_from=str(path / "baseline")))
+    with pytest.raises(RunError, match="these settings make"):
+        search(small(tmp_path, "x", start_from=str(path / "school"), hidden=(9,)))
+    assert not (tmp_path / "x").exists()
+    done = search(small(tmp_path, "x", start_from=str(path / "school"), baseline=False))
+    assert done.spent["school"] == 0

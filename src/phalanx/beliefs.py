@@ -62,18 +62,26 @@ class Beliefs:
     beliefs = Beliefs(visits, beta=2.0, threshold=0.9, min_fixes=1.0)
     beliefs.next(candidates)        # the order to try now, or None
     beliefs.ranking()               # orders that passed, best first
+
+    pending: orders that are being tried; their neighbours attract less meanwhile.
     """
 
     def __init__(
-        self, visits: Sequence[Visit], beta: float, threshold: float, min_fixes: float
+        self,
+        visits: Sequence[Visit],
+        beta: float,
+        threshold: float,
+        min_fixes: float,
+        pending: Sequence[int] = (),
     ) -> None:
-        self.visits, self._min_fixes = visits, min_fixes
+        self.visits, self._min_fixes, self._pending = visits, min_fixes, list(pending)
         good = [visit for visit in visits if visit.passed]
         self.returns: Posterior = fit(
             DISTANCES,
             _ints([visit.workflow for visit in good]),
             _floats([visit.measured_return for visit in good]),
             _floats([visit.stderr**2 for visit in good]),
+            pending=self._pending,
         )
         self.compliance: Posterior = fit(
             DISTANCES,
@@ -90,7 +98,8 @@ class Beliefs:
     def next(self, candidates: Sequence[int]) -> int | None:
         allowed = np.zeros(NUM_ORDERS, np.bool_)
         allowed[list(candidates)] = True
-        return choose(self.bounds, [visit.workflow for visit in self.visits], [], allowed)
+        tried = [visit.workflow for visit in self.visits]
+        return choose(self.bounds, tried, self._pending, allowed)
 
     def ranking(self) -> list[int]:
         """Orders that passed the gate, by what is believed of their return; best first."""

@@ -35,8 +35,11 @@ def save_checkpoint(path: Path, arrays: Arrays, facts: dict[str, Any]) -> None:
 
 
 def last_checkpoint(path: Path) -> Path:
-    """The newest checkpoint of a run folder; a file is taken as it is."""
-    return path / "checkpoints" / "last.npz" if path.is_dir() else path
+    """The newest checkpoint of a run folder, or a search's winner; a file is taken as it is."""
+    winner, last = path / "policies" / "winner.npz", path / "checkpoints" / "last.npz"
+    if not path.is_dir():
+        return path
+    return winner if winner.exists() and not last.exists() else last
 
 
 def load_checkpoint(path: Path) -> tuple[Arrays, dict[str, Any]]:

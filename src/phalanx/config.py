@@ -193,6 +193,8 @@ class TrainConfig:
             if not isinstance(workers, int) or workers < 1:
                 raise ConfigError("num_envs_per_worker needs --num-workers as a number, 1 or more")
             object.__setattr__(self, "num_envs", workers * self.num_envs_per_worker)
+        if self.start_from is not None:  # so that it is found from anywhere
+            object.__setattr__(self, "start_from", str(Path(self.start_from).absolute()))
         red_agent_weights(self.red_agent)
         rule_set_number(self.rules)
         checked_horizon(self.horizon)
@@ -321,8 +323,8 @@ class EvaluateConfig:
     """all 120 orders, one after the other"""
     judged_by: str | None = None
     """judge by this order instead of the one that the policy is told"""
-    compliance_rule: str = "host"
-    """how a fix is judged, host or type; see phalanx train --help"""
+    compliance_rule: str = ""
+    """how a fix is judged, host or type (see phalanx train --help); a run's own if not given"""
     true_state: str = "exact"
     """when the true state is fetched to judge a fix: exact, every:K turns, episode_end, off"""
     leaderboard: bool = False
@@ -355,6 +357,9 @@ class EvaluateConfig:
             )
         if not self.rules:
             object.__setattr__(self, "rules", self._default_rules())
+        if not self.compliance_rule:
+            own = self._of_run("compliance_rule", "host")
+            object.__setattr__(self, "compliance_rule", own)
         self._check_workflow()
         for name in self.policy:
             if name != GREEDY:
@@ -403,12 +408,14 @@ class EvaluateConfig:
         return Path(self.target)
 
     def _default_rules(self) -> str:
-        if self.leaderboard:
-            return "2.1-leaderboard"
+        return "2.1-leaderboard" if self.leaderboard else self._of_run("rules", "2.1-final")
+
+    def _of_run(self, setting: str, otherwise: str) -> str:
+        """A setting of the run whose policy is played."""
         if self.checkpoint is None:
-            return "2.1-final"
+            return otherwise
         _, facts = load_checkpoint(last_checkpoint(self.checkpoint))
-        return str(facts.get("config", {}).get("rules", "2.1-final"))
+        return str(facts.get("config", {}).get(setting, otherwise))
 
     @property
     def policies(self) -> tuple[str, ...]:

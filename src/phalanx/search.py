@@ -2,30 +2,23 @@
 
 import dataclasses
 import json
-import math
-import shutil
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
+from typing import Any, NamedTuple
 
 from phalanx.beliefs import Beliefs, Visit
-from phalanx.cage2.workflow import DISTANCES, NAMED_ORDERS, order_name, order_number
-from phalanx.checkpoint import last_checkpoint, load_checkpoint, save_checkpoint
-from phalanx.config import EvaluateConfig, TrainConfig
+from phalanx.cage2.workflow import NAMED_ORDERS, order_name, order_number
+from phalanx.checkpoint import last_checkpoint
+from phalanx.cluster import connect, count_cpus, run_tasks
 from phalanx.errors import RunError
 from phalanx.evaluate import interval
 from phalanx.learn.sampler import Stopped
 from phalanx.machine import describe_versions, peak_memory_mb
-from phalanx.play import play_episodes
-from phalanx.recipe import entropy_weight_at, find_network, learning_rate_at
+from phalanx.recipe import Network, find_network
 from phalanx.results import write_json, write_text
 from phalanx.run import Run
-from phalanx.run_folder import RunFolder
+from phalanx.run_folder import RunFolder, read_config
 from phalanx.search_config import SearchConfig
 from phalanx.search_logs import (
     UPDATE_COLUMNS,
@@ -33,52 +26,22 @@ from phalanx.search_logs import (
     check_that_they_fit,
     find_policy,
     joined_settings,
-    own_seed,
     read_csv,
     read_shard,
     update_rows,
 )
-from phalanx.tally import compliance_of
-from phalanx.trained import TrainedDefender, load_defender
-from phalanx.training import train
+from phalanx.trained import load_defender, policy_for
+from phalanx.workshop import CONFIRM, FINAL, Outcome, Workshop, try_far_away
 
-GAIN = 0.01  # of the return: less is a plateau
-NEAR = 0.1  # compliance that training on one order alone may bring
-MEASURE, FINAL, CONFIRM = 2_000_003, 3_000_017, 4_000_037  # added to the seed: dice of their own
 MAY_CHANGE = ("num_threads", "baseline", "confirm_episodes", "checkpoint_every")
 
 
-@dataclass(frozen=True)
-class Measured:
-    """A policy that was told an order, over some episodes."""
+class Choice(NamedTuple):
+    """An order to try, why, and what was believed then."""
 
-    workflow: int | None
-    """None: the learner without workflows, judged by the winner's order"""
-    name: str
-    returns: npt.NDArray[np.float64]
-    fixes: npt.NDArray[np.int64]
-    compliant: npt.NDArray[np.int64]
-
-    @property
-    def compliance(self) -> float | None:
-        return float(self.compliant.sum() / self.fixes.sum()) if self.fixes.any() else None
-
-    def passes(self, config: SearchConfig) -> bool:
-        """The gate: it follows its order, and by more than a lucky fix."""
-        enough = self.fixes.mean() >= config.min_fixes
-        return bool(enough) and (self.compliance or 0.0) >= config.compliance_threshold
-
-    def figures(self) -> dict[str, Any]:
-        """As summary.json has them."""
-        return {
-            "workflow": self.workflow,
-            "order": None if self.workflow is None else order_name(self.workflow),
-            "name": self.name,
-            **interval(self.returns),
-            "compliance": self.compliance,
-            "fixes_per_episode": float(self.fixes.mean()),
-            "share_without_fix": float((self.fixes == 0).mean()),
-        }
+    number: int
+    why: str
+    beliefs: Beliefs
 
 
 Heard = Callable[["Search", Run | None], None]
@@ -90,19 +53,25 @@ def search(config: SearchConfig, heard: Heard = lambda *_: None) -> "Search":
     heard: is told of each update of a training run, and of each visit.
     """
     path = config.resume or config.output_dir / (config.name or time.strftime("%Y%m%d-%H%M%S"))
-    if config.resume is not None and not (path / "config.yaml").exists():
+    if config.resume is not None and not is_search(path):
         raise RunError(f"there is no search in {path}; give its folder to --resume")
     sources = [read_shard(folder) for folder in config.merge]
     check_that_they_fit(config.merge, sources)
     if sources:
         config = joined_settings(config, sources[0])
+    elif config.resume is None:
+        config.check_budget()
+    network = find_network(config.network)
+    if config.start_from is not None:
+        check_start(Path(config.start_from), config, network)
     folder = RunFolder(path)
+    leave = connect(config.ray_address) if config.runner == "ray" else None
     try:
         if config.resume is None and (path / "config.yaml").exists():
             raise RunError(
                 f"{path} holds a search already; give another --name, or --resume {path}"
             )
-        found = Search(config, folder, heard)
+        found = Search(config, folder, heard, network)
         if config.resume is not None:
             found.load()
         if sources:
@@ -112,34 +81,61 @@ def search(config: SearchConfig, heard: Heard = lambda *_: None) -> "Search":
         found.go()
     finally:
         folder.close()
+        if leave is not None:
+            leave()
     return found
 
 
+def is_search(path: Path) -> bool:
+    """Whether a folder holds the settings of a search; those of a training run are fewer."""
+    settings = path / "config.yaml"
+    return settings.exists() and "school_share" in read_config(settings)
+
+
+def check_start(path: Path, config: SearchConfig, network: Network | None) -> None:
+    """Refuse to start from a policy that is not told its order, or has other sizes."""
+    if not last_checkpoint(path).exists():
+        raise RunError(f"there is no run or checkpoint {path} to start from")
+    defender = load_defender(path, network)
+    if not defender.is_told:
+        raise RunError(f"{path} is not told an order; start from a run of train --workflow all")
+    if defender.policy is not None:
+        theirs, ours = defender.policy.theta.size, policy_for(config).theta.size
+        if theirs != ours:
+            raise RunError(
+                f"cannot start from {path}: it has {theirs} weights, these settings make {ours}; "
+                "give it the --observation, --hidden and --condition of that run"
+            )
+
+
 class Search:
-    """A search: what it has measured, where it keeps things, and how far it has come.
+    """A search: what it has measured, what it believes, and how far it has come."""
 
-    school/          the training run that all orders have in common
-    workflows/NNN/   training of an order's own, where it was needed
-    winner/          the winner, trained further on its own order
-    baseline/        the same learner without workflows
-    """
-
-    def __init__(self, config: SearchConfig, folder: RunFolder, heard: Heard) -> None:
+    def __init__(
+        self, config: SearchConfig, folder: RunFolder, heard: Heard, network: Network | None
+    ) -> None:
         self.config, self.folder, self._heard = config, folder, heard
-        self.network = find_network(config.network)
+        self.workshop = Workshop(config, folder, lambda run: heard(self, run), network)
         self.visits: list[Visit] = []
         self.finals: list[dict[str, Any]] = []
         self.confirmed: list[dict[str, Any]] = []
         self.winner: int | None = None
         self.difference: dict[str, Any] | None = None
         self.spent: dict[str, int] = {}  # episodes by phase
-        self.phase = "beginning"
         self.stopped = False
         self.seconds = 0.0
         self._began = time.monotonic()
-        self._defenders: dict[Path, TrainedDefender] = {}
         self.merged: list[str] = []  # folders of the shards that this search was joined from
         self._merged_updates: list[dict[str, Any]] = []
+
+    @property
+    def phase(self) -> str:
+        """What is being done."""
+        return self.workshop.phase
+
+    @phase.setter
+    def phase(self, phase: str) -> None:
+        self.workshop.phase = phase
 
     @property
     def episodes(self) -> int:
@@ -148,114 +144,27 @@ class Search:
 
     @property
     def beliefs(self) -> Beliefs:
+        return self.beliefs_with([])
+
+    def beliefs_with(self, pending: list[int]) -> Beliefs:
+        """What is believed while some orders are being tried."""
         c = self.config
-        return Beliefs(self.visits, c.gp_beta, c.compliance_threshold, c.min_fixes)
+        return Beliefs(self.visits, c.gp_beta, c.compliance_threshold, c.min_fixes, pending)
 
     def go(self) -> None:
         """All of it, or what is left of it."""
         try:
             if not self.merged:
-                self.go_to_school()
-                while (choice := self.choose()) is not None:
-                    self.visit(*choice)
+                school = self.workshop.go_to_school(self.first_orders()[0])
+                self.spent["school"] = school
+                while choices := self.choose():
+                    self.visit(choices)
             if self.config.parts == 1:
                 self.conclude()
         except (Stopped, KeyboardInterrupt):
             self.stopped = True
         self.phase = "stopped" if self.stopped else "finished"
         self.save()
-
-    # --- learning ---------------------------------------------------------------------------------
-
-    def go_to_school(self) -> None:
-        """What all orders have in common: a network that is told its order, on all of them.
-
-        Separate networks begin with what the first order's has learnt.
-        """
-        c = self.config
-        if c.start_from is not None:
-            return
-        first = None if c.policy == "shared" else self.first_orders()[0]
-        share = c.school_share / max(c.school_share + c.finish_share, 1e-9)
-        episodes = int(c.school_share * c.budget)
-        if episodes == 0:
-            return
-        self.spent["school"] = self.train(
-            "school", "school", first, episodes,
-            learning_rate=c.learning_rate, final_learning_rate=learning_rate_at(c, share),
-            entropy=c.entropy, final_entropy=entropy_weight_at(c, share),
-            restore_curriculum=min(1.0, c.restore_curriculum / max(share, 1e-9)),
-            gate_start=min(1.0, c.gate_start / max(share, 1e-9)),
-        )  # fmt: skip
-
-    def train_own(self, number: int, episodes: int) -> tuple[int, str]:
-        """Training on this order alone; its episodes, and what ended it."""
-        c = self.config
-        share = c.school_share / max(c.school_share + c.finish_share, 1e-9)
-        rate, entropy = learning_rate_at(c, share), entropy_weight_at(c, share)
-        best, since, why = -math.inf, 0, "cap"
-
-        def watch(run: Run) -> None:
-            nonlocal best, since, why
-            recent = list(run.recent)[-int(c.num_envs) :]
-            gained = float(np.mean([episode.total for episode in recent]))
-            since = 0 if gained > best + GAIN else since + 1
-            best = max(best, gained)
-            figures = compliance_of(recent)
-            passed = figures["compliance"] >= c.compliance_threshold
-            passed = passed and figures["fixes_per_episode"] >= c.min_fixes
-            # A network of its own learns before it may stop; a shared one only if it must.
-            if passed and (c.policy == "shared" or run.updates >= c.patience):
-                run.enough, why = True, "gate"
-            elif since >= c.patience:
-                run.enough, why = True, "plateau"
-
-        played = self.train(
-            f"workflows/{number:03d}", "own training", number, episodes, watch,
-            start_from=self.nearest(number), learning_rate=rate, final_learning_rate=rate,
-            entropy=entropy, final_entropy=entropy, restore_curriculum=0.0, gate_start=0.0,
-        )  # fmt: skip
-        return played, why
-
-    def train(
-        self,
-        name: str,
-        phase: str,
-        number: int | None,
-        episodes: int,
-        watch: Callable[[Run], None] = lambda run: None,
-        **changes: Any,
-    ) -> int:
-        """An ordinary training run inside this folder; returns its episodes. Once is enough.
-
-        number: the order that it is to follow; None: all of them.
-        """
-        self.phase = phase
-        path = self.folder.path / name
-        settings = self.config.train_settings() | {
-            "total_episodes": max(1, episodes),
-            "workflow": "all" if number is None else order_name(number),
-            "seed": own_seed(self.config.seed, name),
-        }
-        settings |= changes
-        if not last_checkpoint(path).exists():
-            config = TrainConfig(**settings, output_dir=path.parent, name=path.name)
-        else:
-            _arrays, facts = load_checkpoint(last_checkpoint(path))
-            # As it was written then: seen from elsewhere the same folder has another path.
-            settings["start_from"] = facts["config"]["start_from"]
-            config = TrainConfig(**settings, resume=path)
-            if facts["updates"] >= config.total_updates:
-                return int(facts["episodes"])
-
-        def on_update(run: Run) -> None:
-            watch(run)
-            self._heard(self, run)
-
-        run = train(config, self.network, on_update)
-        if run.stopped:
-            raise Stopped
-        return run.episodes
 
     # --- trying orders ----------------------------------------------------------------------------
 
@@ -265,62 +174,86 @@ class Search:
         candidates = self.config.candidates()
         return [number for number in named if number in candidates] or candidates[:1]
 
-    def choose(self) -> tuple[int, str] | None:
-        """The order to try now, and why; None when the budget or the orders are used up."""
+    def choose(self) -> list[Choice]:
+        """The orders to try now, and why; none when the budget or the orders are used up."""
+        many = count_cpus() if self.config.runner == "ray" else 1
+        choices: list[Choice] = []
+        while len(choices) < many:
+            cost = (len(choices) + 1) * self.config.episodes_of_a_visit
+            if self.episodes + cost > self.config.budget - self.config.reserved:
+                break
+            choice = self.choose_beside([choice.number for choice in choices])
+            if choice is None:
+                break
+            choices.append(choice)
+        return choices
+
+    def choose_beside(self, pending: list[int]) -> Choice | None:
+        """The next order, while others are being tried."""
         c = self.config
-        if self.episodes + self.measure_episodes > c.budget - self.reserved:
-            return None
-        visited = {visit.workflow for visit in self.visits}
+        beliefs = self.beliefs_with(pending)
+        taken = {visit.workflow for visit in self.visits} | set(pending)
         if c.exhaustive:
-            left = [number for number in c.candidates() if number not in visited]
-            return (left[0], "exhaustive") if left else None
+            left = [number for number in c.candidates() if number not in taken]
+            return Choice(left[0], "exhaustive", beliefs) if left else None
         for number in self.first_orders():
-            if number not in visited:
-                return number, "named"
-        best = self.beliefs.next(c.candidates())
-        return None if best is None else (best, "gp_ucb")
+            if number not in taken:
+                return Choice(number, "named", beliefs)
+        best = beliefs.next(c.candidates())
+        return None if best is None else Choice(best, "gp_ucb", beliefs)
 
-    @property
-    def reserved(self) -> int:
-        """Episodes for what comes after the visits."""
+    def visit(self, choices: list[Choice]) -> None:
+        """Try some orders, here one after the other or on a cluster at the same time."""
         c = self.config
-        return int(c.finish_share * c.budget) + c.finalists * c.final_episodes // c.parts
+        self.phase = f"trying {', '.join(order_name(choice.number) for choice in choices)}"
+        left = c.budget - c.reserved - self.episodes
+        # All orders share what is left where all are to be tried, else those that are tried now.
+        left //= len(c.candidates()) - len(self.visits) if c.exhaustive else len(choices)
+        if c.runner == "ray":
+            outcomes = self.try_on_ray(choices, left)
+        else:
+            tried = [visit.workflow for visit in self.visits]
+            outcomes = [self.workshop.try_order(one.number, left, tried) for one in choices]
+        for choice, outcome in zip(choices, outcomes, strict=True):
+            self.record(choice, outcome)
+        self.save()
+        self._heard(self, None)
 
-    @property
-    def measure_episodes(self) -> int:
-        """Of an order; all 120 share what the budget leaves for measuring them."""
-        c = self.config
-        if not c.exhaustive:
-            return c.measure_episodes
-        left = c.budget - int(c.school_share * c.budget) - self.reserved - int(c.num_envs)
-        return max(2, min(c.measure_episodes, left // len(c.candidates())))
+    def try_on_ray(self, choices: list[Choice], left: int) -> list[Outcome]:
+        """The same as tasks of a cluster; what they trained comes back as files."""
+        tried = [visit.workflow for visit in self.visits]
+        starts = {
+            choice.number: last_checkpoint(Path(start)).read_bytes()
+            for choice in choices
+            if (start := self.workshop.nearest(choice.number, tried)) is not None
+        }
+        shared = (self.config.as_task(), starts)
+        outcomes = []
+        jobs = [(choice.number, left) for choice in choices]
+        for (number, _), (outcome, files) in zip(
+            jobs, run_tasks(try_far_away, jobs, shared), strict=True
+        ):
+            for name, content in files.items():
+                path = self.folder.path / f"workflows/{number:03d}" / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(content)
+            outcomes.append(outcome)
+        return outcomes
 
-    def visit(self, number: int, chosen_by: str) -> None:
-        """Measure an order, after training of its own where its policy needs that."""
-        c, began, before = self.config, time.monotonic(), self.beliefs
-        self.phase = f"trying {order_name(number)}"
-        trained, why = 0, "none"
-        self.forget_training_of(number)
-        measured = [] if c.policy == "separate" else [self.measure(number)]
-        if not measured or self.is_nearly_there(measured[0]):
-            left = c.budget - self.reserved - self.episodes
-            own = min(c.max_episodes, left - (1 + len(measured)) * self.measure_episodes)
-            if own >= int(c.num_envs):
-                trained, why = self.train_own(number, own)
-                measured.append(self.measure(number))
-        if not measured:
-            measured.append(self.measure(number))
-        playing = sum(len(one.returns) for one in measured)
+    def record(self, choice: Choice, outcome: Outcome) -> None:
+        """A row of search.csv."""
+        c, number, before = self.config, choice.number, choice.beliefs
+        measured, trained, playing = outcome.measured, outcome.trained, outcome.playing
         self.spent["visits"] = self.spent.get("visits", 0) + trained + playing
         known = before.know_returns
-        figures, passed = measured[-1].figures(), measured[-1].passes(c)
+        figures, passed = measured.figures(), measured.passes(c)
         self.visits.append(
             Visit(
                 iteration=len(self.visits) + 1,
                 shard=c.shard,
                 workflow=number,
                 order=order_name(number),
-                chosen_by=chosen_by,
+                chosen_by=choice.why,
                 acquisition=float(before.bounds[number]) if known else None,
                 posterior_mean=float(before.returns.mean[number]) if known else None,
                 posterior_std=float(before.returns.std[number]) if known else None,
@@ -332,68 +265,21 @@ class Search:
                 fixes_per_episode=figures["fixes_per_episode"],
                 share_without_fix=figures["share_without_fix"],
                 passed=passed,
-                stopped_by=why,
+                stopped_by=outcome.stopped_by,
                 trained_episodes=trained,
-                measured_episodes=len(measured[-1].returns),
+                measured_episodes=len(measured.returns),
                 episodes=trained + playing,
                 total_episodes=self.episodes,
                 model_updated=passed,
-                seconds=time.monotonic() - began,
+                seconds=outcome.seconds,
             )
         )
-        self.save()
-        self._heard(self, None)
-
-    def forget_training_of(self, number: int) -> None:
-        """A visit that was killed begins anew: what ended its training depends on all of it."""
-        path = self.folder.path / f"workflows/{number:03d}"
-        if path.exists():
-            shutil.rmtree(path)
-
-    def is_nearly_there(self, measured: Measured) -> bool:
-        """Whether a little training of its own may bring a shared policy through the gate."""
-        near = (measured.compliance or 0.0) >= self.config.compliance_threshold - NEAR
-        return near and not measured.passes(self.config)
-
-    def measure(self, number: int) -> Measured:
-        """Play an order's policy; all orders meet the same dice."""
-        path, episodes = self.policy_of(number), self.measure_episodes
-        return self.play(path, number, episodes, MEASURE, order_name(number))
-
-    def play(self, path: Path, number: int, episodes: int, dice: int, name: str) -> Measured:
-        c = self.config
-        settings = EvaluateConfig(
-            policy=("sleep",), episodes=episodes, rules=c.rules, seed=(c.seed + dice) % 2**63,
-            num_threads=c.train_settings()["num_threads"], compliance_rule=c.compliance_rule,
-            horizon=(c.horizon,),
-        )  # fmt: skip
-        if path not in self._defenders:
-            self._defenders[path] = load_defender(path, self.network)
-        orders = np.full(episodes, number)
-        played = play_episodes(
-            settings, name, c.red_agent, (c.horizon,), orders, trained=self._defenders[path]
-        )
-        return Measured(
-            number, name, played.returns[:, 0], played.fixes[:, 0], played.compliant[:, 0]
-        )
-
-    def policy_of(self, number: int) -> Path:
-        return find_policy(self.folder.path, self.config.start_from, number)
-
-    def nearest(self, number: int) -> str | None:
-        """What an order's own training begins with: the shared network, or the nearest order's."""
-        school = Path(self.config.start_from or self.folder.path / "school")
-        start = str(school) if last_checkpoint(school).exists() else None
-        if self.config.policy == "shared" or not self.visits:
-            return start
-        tried = [visit.workflow for visit in self.visits]
-        return str(self.policy_of(min(tried, key=lambda other: (DISTANCES[number, other], other))))
 
     # --- the end ----------------------------------------------------------------------------------
 
     def conclude(self) -> None:
         """Name a winner, train it further, and play it beside the others."""
-        c = self.config
+        c, shop = self.config, self.workshop
         ranking = self.beliefs.ranking() or self.beliefs.nearest_to_passing()
         if not ranking:
             raise RunError(
@@ -403,7 +289,7 @@ class Search:
         if not self.finals:
             self.phase = "finals"
             played = [
-                self.play(self.policy_of(number), number, c.final_episodes, FINAL, "finalist")
+                shop.play(shop.policy_of(number), number, c.final_episodes, FINAL, "finalist")
                 for number in ranking[: c.finalists]
             ]
             self.spent["finals"] = sum(len(one.returns) for one in played)
@@ -412,61 +298,31 @@ class Search:
             self.finals = [one.figures() for one in played]
             self.save()
         assert self.winner is not None
-        winner = self.finish(self.winner)
-        baseline = self.train_baseline(self.winner) if c.baseline else None
+        left = c.budget - self.episodes + self.spent.get("finish", 0)
+        before = next(row for row in self.finals if row["workflow"] == self.winner)
+        winner, self.spent["finish"] = shop.finish(self.winner, left, before)
+        baseline = shop.train_baseline(self.winner) if c.baseline else None
         self.confirm(winner, baseline)
-
-    def finish(self, number: int) -> Path:
-        """Train the winner on its own order with what is left of the budget."""
-        c = self.config
-        share = c.school_share / max(c.school_share + c.finish_share, 1e-9)
-        others = self.episodes - self.spent.get("finish", 0)
-        left = c.budget - others if c.finish_share else 0
-        start = self.policy_of(number)
-        if left < int(c.num_envs):
-            return start
-        self.spent["finish"] = self.train(
-            "winner", "training the winner", number, left, start_from=str(start),
-            learning_rate=learning_rate_at(c, share), entropy=entropy_weight_at(c, share),
-            restore_curriculum=0.0, gate_start=0.0,
-        )  # fmt: skip
-        return self.folder.path / "winner"
-
-    def train_baseline(self, number: int) -> Path:
-        """The same learner without workflows for as many episodes; judged by the winner's order."""
-        c = self.config
-        self.train(
-            "baseline", "training without workflows", number, int(c.total_episodes or 0),
-            start_from=None, alignment_lambda=0.0,
-        )  # fmt: skip
-        return self.folder.path / "baseline"
 
     def confirm(self, winner: Path, baseline: Path | None) -> None:
         """The last table: all on the same fresh dice."""
         assert self.winner is not None
         self.phase = "confirming"
-        episodes = self.config.confirm_episodes
-        first = self.play(winner, self.winner, episodes, CONFIRM, "winner")
+        shop, episodes = self.workshop, self.config.confirm_episodes
+        first = shop.play(winner, self.winner, episodes, CONFIRM, "winner")
         table = [first]
         for figures in self.finals:
             number = int(figures["workflow"])
             name = "winner before its own training" if number == self.winner else "runner-up"
-            if winner != self.policy_of(number) or number != self.winner:
-                table.append(self.play(self.policy_of(number), number, episodes, CONFIRM, name))
+            if winner != shop.policy_of(number) or number != self.winner:
+                table.append(shop.play(shop.policy_of(number), number, episodes, CONFIRM, name))
         if baseline is not None:
-            other = self.play(baseline, self.winner, episodes, CONFIRM, "without workflows")
+            other = shop.play(baseline, self.winner, episodes, CONFIRM, "without workflows")
             table.append(dataclasses.replace(other, workflow=None))
             self.difference = interval(first.returns - other.returns)
         self.confirmed = [one.figures() for one in table]
-        self.keep_policy(winner, "winner")
+        shop.keep_policy(winner, self.winner, "winner")
         self.save()
-
-    def keep_policy(self, path: Path, name: str) -> None:
-        """What a policy has learnt, as one file: all but the games that it was in."""
-        arrays, facts = load_checkpoint(last_checkpoint(path))
-        learnt = {k: v for k, v in arrays.items() if not k.startswith("sampler_")}
-        (self.folder.path / "policies").mkdir(exist_ok=True)
-        save_checkpoint(self.folder.path / "policies" / f"{name}.npz", learnt, facts)
 
     # --- keeping ----------------------------------------------------------------------------------
 
@@ -517,7 +373,7 @@ class Search:
             for visit in shard["visits"]:
                 number = int(visit["workflow"])
                 path = find_policy(folder, shard["config"]["start_from"], number)
-                self.keep_policy(path, f"{number:03d}")
+                self.workshop.keep_policy(path, number, f"{number:03d}")
         self.visits.sort(key=lambda visit: (visit.iteration, visit.shard))
         self.save()
 

@@ -15,7 +15,7 @@ from phalanx.evaluate import HALF_WIDTH
 from phalanx.run import Run
 from phalanx.search import Search, search
 from phalanx.search_config import SearchConfig
-from phalanx.tally import compliance_of
+from phalanx.tally import compliance_of, in_words
 
 SHOWN = 10  # orders of the live table
 
@@ -66,11 +66,8 @@ def progress_line(found: Search, run: Run | None) -> Text:
         mean = sum(episode.total for episode in run.recent) / len(run.recent)
         speed = run.episodes / run.spent_s
         left = (found.config.budget - done) / speed
-        figures = compliance_of(run.recent)
-        line += (
-            f" · {speed:,.0f} episodes/s · return {mean:.1f} · compliance "
-            f"{figures['compliance']:.1%}, {figures['fixes_per_episode']:.1f} fixes"
-        )
+        followed = in_words(compliance_of(run.recent))
+        line += f" · {speed:,.0f} episodes/s · return {mean:.1f} · {followed}"
         if left > 0:
             line += f" · about {left:,.0f} s left"
     return Text(line)
@@ -124,13 +121,21 @@ def show_results(found: Search) -> None:
         )  # fmt: skip
     Console(width=100).print(table)
     assert found.winner is not None
-    print(f"winner: {order_name(found.winner)} (number {found.winner})")
-    if not gate_passed(found):
+    print(
+        f"winner: {order_name(found.winner)} (number {found.winner}); its policy: "
+        f"{found.folder.path / 'policies' / 'winner.npz'}"
+    )
+    gate = (
+        f"the gate (compliance {config.compliance_threshold:.0%}, {config.min_fixes:g} fixes an "
+        "episode)"
+    )
+    if not any(passes(row, config) for row in found.finals):
         print(
-            f"no order passed the gate (compliance {config.compliance_threshold:.0%}, "
-            f"{config.min_fixes:g} fixes an episode): the winner came nearest; more "
-            "--alignment-lambda or --total-episodes may help",
+            f"no order passed {gate}: the winner is the best of those that came nearest; more "
+            "--alignment-lambda or --total-episodes may help"
         )
+    elif not passes(found.confirmed[0], config):
+        print(f"the winner passed {gate} in the finals, but not in this table")
     if found.difference is not None:
         d = found.difference
         print(
@@ -139,11 +144,10 @@ def show_results(found: Search) -> None:
         )
 
 
-def gate_passed(found: Search) -> bool:
-    row, config = found.confirmed[0], found.config
-    return (row["compliance"] or 0) >= config.compliance_threshold and bool(
-        row["fixes_per_episode"] >= config.min_fixes
-    )
+def passes(row: dict[str, Any], config: SearchConfig) -> bool:
+    """Whether a policy's figures are through the gate."""
+    follows = (row["compliance"] or 0) >= config.compliance_threshold
+    return bool(follows and row["fixes_per_episode"] >= config.min_fixes)
 
 
 def _pair(mean: Any, stderr: Any) -> str:

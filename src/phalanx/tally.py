@@ -43,6 +43,13 @@ def compliance_of(episodes: Sequence[Episode]) -> dict[str, float]:
     return dict(zip(COMPLIANCE, map(float, figures), strict=True))
 
 
+def in_words(figures: dict[str, float]) -> str:
+    """`compliance 93.1%, 4.2 fixes, 3% without`."""
+    compliance, fixes, without = (figures[name] for name in COMPLIANCE)
+    share = "-" if math.isnan(compliance) else f"{compliance:.1%}"
+    return f"compliance {share}, {fixes:.1f} fixes, {without:.0%} without"
+
+
 class Tally(NamedTuple):
     """One update, or several of one worker."""
 

@@ -19,6 +19,7 @@ from phalanx.config import EvaluateConfig, TrainConfig
 from phalanx.display import progress_display
 from phalanx.errors import RunError, WorkerError
 from phalanx.evaluate import evaluate, interval, show_beside_winner
+from phalanx.evaluate import show as show_table
 from phalanx.learn.sampler import Stopped
 from phalanx.recipe import (
     Network,
@@ -26,7 +27,7 @@ from phalanx.recipe import (
 )
 from phalanx.run import Run, summary
 from phalanx.run_folder import RunFolder
-from phalanx.tally import compliance_of
+from phalanx.tally import compliance_of, in_words
 from phalanx.trained import defender_of
 
 
@@ -160,12 +161,7 @@ def main(config: TrainConfig) -> int:
             share = run.seconds["learn"] / done
             note = f"{run.episodes / done:,.0f} episodes/s · {reds} · learning {share:.0%}"
             if config.workflow is not None:
-                figures = compliance_of(run.recent)
-                note += (
-                    f" · compliance {figures['compliance']:.1%}, "
-                    f"{figures['fixes_per_episode']:.1f} fixes, "
-                    f"{figures['share_without_fix']:.0%} without"
-                )
+                note += f" · {in_words(compliance_of(run.recent))}"
             progress.update(task, completed=run.progress, total=1.0, note=note)
 
         run = train(config, on_update=show)
@@ -192,7 +188,8 @@ def show_results(run: Run, episodes: int = 1000) -> None:
         target=str(run.folder.path), rules=run.config.rules, horizon=horizons,
         episodes=episodes, seed=EVALUATION_SEED,
     )  # fmt: skip
-    show_beside_winner(settings, list(evaluate(settings, defender=defender_of(run))))
+    cells = list(evaluate(settings, defender=defender_of(run)))
+    (show_beside_winner if run.config.workflow is None else show_table)(settings, cells)
 
 
 EVALUATION_SEED = 1_000_000  # far from any that one trains with

@@ -1,0 +1,68 @@
+"""A policy and the order that it was told, over some episodes on known dice."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from phalanx.cage2.workflow import order_name
+from phalanx.config import EvaluateConfig
+from phalanx.evaluate import interval
+from phalanx.play import play_episodes
+from phalanx.search_config import SearchConfig
+from phalanx.trained import TrainedDefender
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A policy that was told an order, over some episodes."""
+
+    workflow: int | None
+    """None: the learner without workflows, judged by the winner's order"""
+    name: str
+    returns: npt.NDArray[np.float64]
+    fixes: npt.NDArray[np.int64]
+    compliant: npt.NDArray[np.int64]
+
+    @property
+    def compliance(self) -> float | None:
+        return float(self.compliant.sum() / self.fixes.sum()) if self.fixes.any() else None
+
+    def passes(self, config: SearchConfig) -> bool:
+        """The gate: it follows its order, and by more than a lucky fix."""
+        enough = self.fixes.mean() >= config.min_fixes
+        return bool(enough) and (self.compliance or 0.0) >= config.compliance_threshold
+
+    def figures(self) -> dict[str, Any]:
+        """As summary.json has them."""
+        return {
+            "workflow": self.workflow,
+            "order": None if self.workflow is None else order_name(self.workflow),
+            "name": self.name,
+            **interval(self.returns),
+            "compliance": self.compliance,
+            "fixes_per_episode": float(self.fixes.mean()),
+            "share_without_fix": float((self.fixes == 0).mean()),
+        }
+
+
+def measure(
+    config: SearchConfig,
+    defender: TrainedDefender,
+    number: int,
+    episodes: int,
+    dice: int,
+    name: str,
+) -> Measured:
+    """Play a policy that is told an order; equal `dice` are equal games for all policies."""
+    settings = EvaluateConfig(
+        policy=("sleep",), episodes=episodes, rules=config.rules,
+        seed=(config.seed + dice) % 2**63, num_threads=config.threads,
+        compliance_rule=config.compliance_rule, horizon=(config.horizon,),
+    )  # fmt: skip
+    orders = np.full(episodes, number)
+    played = play_episodes(
+        settings, name, config.red_agent, (config.horizon,), orders, trained=defender
+    )
+    return Measured(number, name, played.returns[:, 0], played.fixes[:, 0], played.compliant[:, 0])
