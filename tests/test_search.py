@@ -14,7 +14,7 @@ from phalanx.beliefs import Beliefs, Visit
 from phalanx.cage2.workflow import DISTANCES, NAMED_ORDERS, NUM_ORDERS, order_name, order_number
 from phalanx.cli import main
 from phalanx.config import EvaluateConfig
-from phalanx.errors import ConfigError, RunError
+from phalanx.errors import RunError
 from phalanx.evaluate import evaluate
 from phalanx.search import Search, search
 from phalanx.search_config import SearchConfig
@@ -180,6 +180,20 @@ def test_exhaustive_measures_all_orders_within_the_budget(tmp_path: Path) -> Non
     assert done.difference is None
 
 
+@pytest.mark.parametrize("policy", ["shared", "separate"])
+def test_exhaustive_leaves_all_orders_their_share(policy: str, tmp_path: Path) -> None:
+    """The first orders' own training does not use up what the last are measured with."""
+    config = small(
+        tmp_path, "all", exhaustive=True, policy=policy, shard="1/10", total_episodes=20_000,
+        max_episodes=2000, measure_episodes=4, compliance_threshold=0.14, school_share=0.1,
+        patience=100,
+    )  # fmt: skip
+    done = search(config)
+    assert [visit.workflow for visit in done.visits] == list(range(0, NUM_ORDERS, 10))
+    assert max(visit.trained_episodes for visit in done.visits) > 0
+    assert done.episodes <= 2000 * 0.75 + 40
+
+
 def test_separate_networks_begin_with_the_nearest_order(tmp_path: Path) -> None:
     config = small(tmp_path, "own", policy="separate", baseline=False, max_episodes=120)
     done = search(config)
@@ -318,6 +332,15 @@ def test_without_a_fix_an_order_has_failed() -> None:
         (["--workflow", "critical_first"], "leave out --workflow"),
         (["--resume", "nowhere"], "cannot read nowhere"),
         (["--env", "CartPole-v1"], "--workflow is for the compiled CAGE-2"),
+        (["--n-envs", "auto"], "needs --n-envs as a number"),
+        (["--duration", "1"], "give --total-episodes alone"),
+        (["--merge", "a", "b", "--resume", "c"], "cannot read c"),
+        (["--measure-episodes", "1"], "measure_episodes must be 2 or more"),
+        (["--total-episodes", "20000"], "leaves 0 to measure orders with, but 250 are needed"),
+        (["--finalists", "200"], "less of --school-share, --finish-share, --finalists"),
+        (["--exhaustive", "--total-episodes", "28000"], "leaves 100 to measure orders with"),
+        (["--start-from", "nowhere"], "there is no run or checkpoint nowhere to start from"),
+        (["--network", "no.such:thing"], "cannot find --network no.such:thing"),
     ],
 )
 def test_bad_flags_get_one_line(
@@ -330,6 +353,12 @@ def test_bad_flags_get_one_line(
     assert not (tmp_path / "runs").exists()
 
 
-def test_a_budget_too_small_to_measure_anything_is_said() -> None:
-    with pytest.raises(ConfigError, match="measure_episodes must be 2 or more"):
-        SearchConfig(measure_episodes=1)
+def test_a_search_starts_only_from_a_policy_that_fits(own: Search, tmp_path: Path) -> None:
+    path = own.folder.path
+    with pytest.raises(RunError, match="is not told an order"):
+        search(small(tmp_path, "x", start_from=str(path / "baseline")))
+    with pytest.raises(RunError, match="these settings make"):
+        search(small(tmp_path, "x", start_from=str(path / "school"), hidden=(9,)))
+    assert not (tmp_path / "x").exists()
+    done = search(small(tmp_path, "x", start_from=str(path / "school"), baseline=False))
+    assert "school" not in done.spent

@@ -22,7 +22,7 @@ from phalanx.evaluate import interval
 from phalanx.learn.sampler import Stopped
 from phalanx.machine import describe_versions, peak_memory_mb
 from phalanx.play import play_episodes
-from phalanx.recipe import entropy_weight_at, find_network, learning_rate_at
+from phalanx.recipe import Network, entropy_weight_at, find_network, learning_rate_at
 from phalanx.results import write_json, write_text
 from phalanx.run import Run
 from phalanx.run_folder import RunFolder
@@ -39,7 +39,7 @@ from phalanx.search_logs import (
     update_rows,
 )
 from phalanx.tally import compliance_of
-from phalanx.trained import TrainedDefender, load_defender
+from phalanx.trained import TrainedDefender, load_defender, policy_for
 from phalanx.training import train
 
 GAIN = 0.01  # of the return: less is a plateau
@@ -96,13 +96,18 @@ def search(config: SearchConfig, heard: Heard = lambda *_: None) -> "Search":
     check_that_they_fit(config.merge, sources)
     if sources:
         config = joined_settings(config, sources[0])
+    elif config.resume is None:
+        config.check_budget()
+    network = find_network(config.network)
+    if config.start_from is not None:
+        check_start(Path(config.start_from), config, network)
     folder = RunFolder(path)
     try:
         if config.resume is None and (path / "config.yaml").exists():
             raise RunError(
                 f"{path} holds a search already; give another --name, or --resume {path}"
             )
-        found = Search(config, folder, heard)
+        found = Search(config, folder, heard, network)
         if config.resume is not None:
             found.load()
         if sources:
@@ -115,6 +120,22 @@ def search(config: SearchConfig, heard: Heard = lambda *_: None) -> "Search":
     return found
 
 
+def check_start(path: Path, config: SearchConfig, network: Network | None) -> None:
+    """Refuse to start from a policy that is not told its order, or has other sizes."""
+    if not last_checkpoint(path).exists():
+        raise RunError(f"there is no run or checkpoint {path} to start from")
+    defender = load_defender(path, network)
+    if not defender.is_told:
+        raise RunError(f"{path} is not told an order; start from a run of train --workflow all")
+    if defender.policy is not None:
+        theirs, ours = defender.policy.theta.size, policy_for(config).theta.size
+        if theirs != ours:
+            raise RunError(
+                f"cannot start from {path}: it has {theirs} weights, these settings make {ours}; "
+                "give it the --observation, --hidden and --condition of that run"
+            )
+
+
 class Search:
     """A search: what it has measured, where it keeps things, and how far it has come.
 
@@ -124,9 +145,10 @@ class Search:
     baseline/        the same learner without workflows
     """
 
-    def __init__(self, config: SearchConfig, folder: RunFolder, heard: Heard) -> None:
-        self.config, self.folder, self._heard = config, folder, heard
-        self.network = find_network(config.network)
+    def __init__(
+        self, config: SearchConfig, folder: RunFolder, heard: Heard, network: Network | None
+    ) -> None:
+        self.config, self.folder, self._heard, self.network = config, folder, heard, network
         self.visits: list[Visit] = []
         self.finals: list[dict[str, Any]] = []
         self.confirmed: list[dict[str, Any]] = []
@@ -173,15 +195,12 @@ class Search:
         Separate networks begin with what the first order's has learnt.
         """
         c = self.config
-        if c.start_from is not None:
+        if c.school_episodes == 0:
             return
         first = None if c.policy == "shared" else self.first_orders()[0]
         share = c.school_share / max(c.school_share + c.finish_share, 1e-9)
-        episodes = int(c.school_share * c.budget)
-        if episodes == 0:
-            return
         self.spent["school"] = self.train(
-            "school", "school", first, episodes,
+            "school", "school", first, c.school_episodes,
             learning_rate=c.learning_rate, final_learning_rate=learning_rate_at(c, share),
             entropy=c.entropy, final_entropy=entropy_weight_at(c, share),
             restore_curriculum=min(1.0, c.restore_curriculum / max(share, 1e-9)),
@@ -268,7 +287,7 @@ class Search:
     def choose(self) -> tuple[int, str] | None:
         """The order to try now, and why; None when the budget or the orders are used up."""
         c = self.config
-        if self.episodes + self.measure_episodes > c.budget - self.reserved:
+        if self.episodes + c.episodes_of_a_visit > c.budget - c.reserved:
             return None
         visited = {visit.workflow for visit in self.visits}
         if c.exhaustive:
@@ -280,21 +299,6 @@ class Search:
         best = self.beliefs.next(c.candidates())
         return None if best is None else (best, "gp_ucb")
 
-    @property
-    def reserved(self) -> int:
-        """Episodes for what comes after the visits."""
-        c = self.config
-        return int(c.finish_share * c.budget) + c.finalists * c.final_episodes // c.parts
-
-    @property
-    def measure_episodes(self) -> int:
-        """Of an order; all 120 share what the budget leaves for measuring them."""
-        c = self.config
-        if not c.exhaustive:
-            return c.measure_episodes
-        left = c.budget - int(c.school_share * c.budget) - self.reserved - int(c.num_envs)
-        return max(2, min(c.measure_episodes, left // len(c.candidates())))
-
     def visit(self, number: int, chosen_by: str) -> None:
         """Measure an order, after training of its own where its policy needs that."""
         c, began, before = self.config, time.monotonic(), self.beliefs
@@ -303,8 +307,10 @@ class Search:
         self.forget_training_of(number)
         measured = [] if c.policy == "separate" else [self.measure(number)]
         if not measured or self.is_nearly_there(measured[0]):
-            left = c.budget - self.reserved - self.episodes
-            own = min(c.max_episodes, left - (1 + len(measured)) * self.measure_episodes)
+            left = c.budget - c.reserved - self.episodes
+            if c.exhaustive:
+                left //= len(c.candidates()) - len(self.visits)
+            own = min(c.max_episodes, left - (1 + len(measured)) * c.episodes_of_a_visit)
             if own >= int(c.num_envs):
                 trained, why = self.train_own(number, own)
                 measured.append(self.measure(number))
@@ -357,7 +363,7 @@ class Search:
 
     def measure(self, number: int) -> Measured:
         """Play an order's policy; all orders meet the same dice."""
-        path, episodes = self.policy_of(number), self.measure_episodes
+        path, episodes = self.policy_of(number), self.config.episodes_of_a_visit
         return self.play(path, number, episodes, MEASURE, order_name(number))
 
     def play(self, path: Path, number: int, episodes: int, dice: int, name: str) -> Measured:

@@ -61,6 +61,10 @@ class SearchConfig(TrainConfig):
     """train the same learner without workflows, for as many episodes, to compare with"""
     shard: str = "1/1"
     """i/n: search the i-th of n parts of the orders, with its share of the budget"""
+    start_from: str | None = None
+    """instead of school: the network of a run or checkpoint trained with --workflow all"""
+    resume: Path | None = None
+    """continue the search in this folder; its settings stay as they are"""
     merge: tuple[Path, ...] = ()
     """join the finished shards in these folders"""
 
@@ -92,11 +96,17 @@ class SearchConfig(TrainConfig):
                 f"school_share and finish_share must leave something to measure with: 0 or more, "
                 f"below 1 together, got {shares[0]} and {shares[1]}"
             )
-        if self.total_steps is not None:
-            raise ConfigError("the budget of a search is in episodes; give --total-episodes")
+        if self.total_steps is not None or self.duration is not None:
+            raise ConfigError("the budget of a search is in episodes; give --total-episodes alone")
+        if not isinstance(self.num_envs, int):
+            raise ConfigError(
+                f"phalanx search needs --n-envs as a number, such as 200; got {self.num_envs}"
+            )
         self._parse_shard()
         if len(self.merge) == 1:
             raise ConfigError("--merge needs two folders or more")
+        if self.merge and self.resume is not None:
+            raise ConfigError("--merge begins a new folder; continue a merged search with --resume")
 
     def _parse_shard(self) -> tuple[int, int]:
         part, _, parts = self.shard.partition("/")
@@ -119,6 +129,41 @@ class SearchConfig(TrainConfig):
     def budget(self) -> int:
         """Episodes of this shard."""
         return -(-int(self.total_episodes or 0) // self.parts)
+
+    @property
+    def school_episodes(self) -> int:
+        return 0 if self.start_from is not None else int(self.school_share * self.budget)
+
+    @property
+    def reserved(self) -> int:
+        """Episodes for what comes after the visits."""
+        finals = self.finalists * self.final_episodes // self.parts
+        return int(self.finish_share * self.budget) + finals
+
+    @property
+    def episodes_of_a_visit(self) -> int:
+        """By which an order is measured; all 120 share what the budget leaves for that."""
+        if not self.exhaustive:
+            return self.measure_episodes
+        return max(2, min(self.measure_episodes, self._left // len(self.candidates())))
+
+    @property
+    def _left(self) -> int:
+        """Episodes for the visits; school may take a batch more than its share."""
+        batch = int(self.num_envs) * -(-self.update_steps // self.horizon)
+        school = self.school_episodes + batch if self.school_episodes else 0
+        return self.budget - school - self.reserved
+
+    def check_budget(self) -> None:
+        """Refuse one that ends before an order is measured; or all, if all are to be."""
+        orders = len(self.candidates()) if self.exhaustive else 1
+        needed = orders * self.episodes_of_a_visit
+        if self._left < needed:
+            raise ConfigError(
+                f"a budget of {self.budget} episodes leaves {max(0, self._left)} to measure orders "
+                f"with, but {needed} are needed; give more --total-episodes, or less of "
+                "--school-share, --finish-share, --finalists, --final-episodes"
+            )
 
     def candidates(self) -> list[int]:
         """The orders of this shard."""
