@@ -144,6 +144,24 @@ def test_a_policy_can_be_judged_by_another_order_than_it_was_told() -> None:
     assert first[0] == last[0]
 
 
+def test_who_is_told_no_order_is_not_judged_by_another(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    flags = ["random", "--judged-by", "reverse", "--episodes", "2"]
+    assert main(["evaluate", *flags]) == 2
+    assert "give --workflow instead of --judged-by" in capsys.readouterr().err
+    assert main(["evaluate", *flags, "--workflow", "critical_first", "--horizon", "3"]) == 0
+    assert "by the rule 'host' and the order reverse" in capsys.readouterr().out
+
+
+def test_an_episode_ends_at_its_own_horizon_whichever_others_are_played() -> None:
+    given: Any = {"workflow": "critical_first", "policy": ("random",), "true_state": "episode_end"}
+    alone = cells_of(**given, horizon=(60,))["random", "critical_first"]
+    beside = cells_of(**given, horizon=(30, 60))["random", "critical_first"]
+    assert beside.horizon == 60
+    assert beside.compliance == alone.compliance
+
+
 @pytest.mark.parametrize("mode", ["every:1", "every:4", "episode_end", "off"])
 def test_saving_on_the_true_state_says_what_it_costs_in_truth(mode: str) -> None:
     settings: Any = {"workflow": "critical_first", "policy": ("random",)}

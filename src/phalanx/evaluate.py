@@ -26,6 +26,7 @@ from phalanx.cage2.workflow import (
 )
 from phalanx.config import EvaluateConfig
 from phalanx.display import progress_display
+from phalanx.errors import ConfigError
 from phalanx.evaluate_env import play_env, trained_on
 from phalanx.play import StateCost, play_episodes
 from phalanx.recipe import find_network
@@ -75,8 +76,10 @@ def evaluate(
     if defender is None and config.checkpoint is not None:
         defender = load_defender(config.checkpoint, find_network(config.network))
     workflows = chosen_workflows(config, None if defender is None else defender.workflow)
+    if config.judged_by is not None and workflows == [None]:
+        raise ConfigError("this policy is told no order; give --workflow instead of --judged-by")
     for policy, workflow, red_agent in product(config.policies, workflows, config.red_agent):
-        for horizons in played_together(config.horizon, defender):
+        for horizons in played_together(config, defender):
             turns = "/".join(map(str, horizons))
             heard = partial(played, f"{policy} against {red_agent}, {turns} turns")
             orders = order_numbers(workflow, config.episodes)
@@ -114,9 +117,15 @@ def order_numbers(workflow: str | None, episodes: int) -> npt.NDArray[np.int64] 
 
 
 def played_together(
-    horizons: tuple[int, ...], trained: TrainedDefender | None
+    config: EvaluateConfig, trained: TrainedDefender | None
 ) -> list[tuple[int, ...]]:
-    """Short games are the beginnings of long ones, but for policies that see the time left."""
+    """Short games are the beginnings of long ones, but for policies that see the time left.
+
+    And where fixes are judged at the end of an episode: each has its own.
+    """
+    horizons = config.horizon
+    if config.true_state == "episode_end":
+        return [(horizon,) for horizon in horizons]
     if trained is None:
         return [horizons]
     known = tuple(horizon for horizon in horizons if horizon <= trained.horizon)
@@ -250,10 +259,11 @@ def show_workflows(config: EvaluateConfig, cells: list[Cell]) -> None:
             compliance, f"{cell.fixes_per_episode or 0:.1f}", f"{cell.share_without_fix or 0:.0%}",
         )  # fmt: skip
     Console(width=110).print(table)
+    order = "" if config.judged_by is None else f" and the order {config.judged_by}"
     print(
         f"{config.episodes} episodes per cell, seed {config.seed}; compliance by the rule "
-        f"{config.compliance_rule!r}, pooled over all fixes; fixes per episode, and the share of "
-        "episodes without one"
+        f"{config.compliance_rule!r}{order}, pooled over all fixes; fixes per episode, and the "
+        "share of episodes without one"
     )
     for cell in cells:
         if cell.true_state is not None:
@@ -266,7 +276,8 @@ def _state_line(cell: Cell) -> str:
     off = f["compliance"] is None
     judged = "not judged" if off else f"{f['compliance']:.1%} ({f['error']:+.1%} off)"
     return (
-        f"true state {f['mode']}, {cell.workflow} against {cell.red_agent}: compliance {judged}, "
+        f"true state {f['mode']}, {cell.workflow} against {cell.red_agent}, {cell.horizon} turns: "
+        f"compliance {judged}, "
         f"exact {f['exact_compliance']:.1%}; state {f['mean_age']:.1f} turns old at a fix; "
         f"{f['fetches_per_episode']:.1f} fetches an episode instead of "
         f"{f['exact_fetches_per_episode']:.1f}; {f['turns_per_s']:,.0f} turns/s instead of "
@@ -302,6 +313,8 @@ def as_json(config: EvaluateConfig, cells: list[Cell], complete: bool) -> dict[s
         "phalanx": phalanx.__version__,
         "rules": config.rules,
         "simulator": config.simulator,
+        "compliance_rule": config.compliance_rule,
+        "judged_by": config.judged_by,
         "total": sum(cell.mean for cell in cells),
         "seed": config.seed,
         "complete": complete,
