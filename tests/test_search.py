@@ -17,6 +17,7 @@ from phalanx.config import EvaluateConfig
 from phalanx.errors import RunError
 from phalanx.evaluate import evaluate
 from phalanx.search import Search, search
+from phalanx.search_command import show_results
 from phalanx.search_config import SearchConfig
 
 SMALL: dict[str, Any] = {
@@ -334,11 +335,11 @@ def test_without_a_fix_an_order_has_failed() -> None:
         (["--env", "CartPole-v1"], "--workflow is for the compiled CAGE-2"),
         (["--n-envs", "auto"], "needs --n-envs as a number"),
         (["--duration", "1"], "give --total-episodes alone"),
-        (["--merge", "a", "b", "--resume", "c"], "cannot read c"),
         (["--measure-episodes", "1"], "measure_episodes must be 2 or more"),
         (["--total-episodes", "20000"], "leaves 0 to measure orders with, but 250 are needed"),
         (["--finalists", "200"], "less of --school-share, --finish-share, --finalists"),
         (["--exhaustive", "--total-episodes", "28000"], "leaves 100 to measure orders with"),
+        (["--school-share", "0"], "without a school there is no network to measure"),
         (["--start-from", "nowhere"], "there is no run or checkpoint nowhere to start from"),
         (["--network", "no.such:thing"], "cannot find --network no.such:thing"),
     ],
@@ -351,6 +352,18 @@ def test_bad_flags_get_one_line(
     assert says in error
     assert error.count("\n") == 1
     assert not (tmp_path / "runs").exists()
+
+
+def test_a_winner_that_failed_the_gate_only_after_its_finals_is_told_from_one_that_never_passed(
+    found: Search, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    last = [{**found.confirmed[0], "compliance": 0.01}, *found.confirmed[1:]]
+    monkeypatch.setattr(found, "confirmed", last)
+    show_results(found)
+    assert "in the finals, but not in this table" in capsys.readouterr().out
+    monkeypatch.setattr(found, "finals", [{**row, "compliance": None} for row in found.finals])
+    show_results(found)
+    assert "no order passed the gate" in capsys.readouterr().out
 
 
 def test_a_search_starts_only_from_a_policy_that_fits(own: Search, tmp_path: Path) -> None:

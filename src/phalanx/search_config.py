@@ -156,6 +156,9 @@ class SearchConfig(TrainConfig):
 
     def check_budget(self) -> None:
         """Refuse one that ends before an order is measured; or all, if all are to be."""
+        learns = self.policy == "separate" and self.max_episodes >= int(self.num_envs)
+        if self.school_episodes == 0 and self.start_from is None and not learns:
+            raise ConfigError("without a school there is no network to measure; give --start-from")
         orders = len(self.candidates()) if self.exhaustive else 1
         needed = orders * self.episodes_of_a_visit
         if self._left < needed:
