@@ -366,6 +366,15 @@ def test_a_winner_that_failed_the_gate_only_after_its_finals_is_told_from_one_th
     assert "no order passed the gate" in capsys.readouterr().out
 
 
+def test_a_training_run_is_not_resumed_as_a_search(
+    own: Search, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["search", "--resume", str(own.folder.path / "school")]) == 2
+    error = capsys.readouterr().err
+    assert "there is no search in" in error
+    assert error.count("\n") == 1
+
+
 def test_a_search_starts_only_from_a_policy_that_fits(own: Search, tmp_path: Path) -> None:
     path = own.folder.path
     with pytest.raises(RunError, match="is not told an order"):

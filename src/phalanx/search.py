@@ -25,7 +25,7 @@ from phalanx.play import play_episodes
 from phalanx.recipe import Network, entropy_weight_at, find_network, learning_rate_at
 from phalanx.results import write_json, write_text
 from phalanx.run import Run
-from phalanx.run_folder import RunFolder
+from phalanx.run_folder import RunFolder, read_config
 from phalanx.search_config import SearchConfig
 from phalanx.search_logs import (
     UPDATE_COLUMNS,
@@ -90,7 +90,7 @@ def search(config: SearchConfig, heard: Heard = lambda *_: None) -> "Search":
     heard: is told of each update of a training run, and of each visit.
     """
     path = config.resume or config.output_dir / (config.name or time.strftime("%Y%m%d-%H%M%S"))
-    if config.resume is not None and not (path / "config.yaml").exists():
+    if config.resume is not None and not is_search(path):
         raise RunError(f"there is no search in {path}; give its folder to --resume")
     sources = [read_shard(folder) for folder in config.merge]
     check_that_they_fit(config.merge, sources)
@@ -118,6 +118,12 @@ def search(config: SearchConfig, heard: Heard = lambda *_: None) -> "Search":
     finally:
         folder.close()
     return found
+
+
+def is_search(path: Path) -> bool:
+    """Whether a folder holds the settings of a search; those of a training run are fewer."""
+    settings = path / "config.yaml"
+    return settings.exists() and "school_share" in read_config(settings)
 
 
 def check_start(path: Path, config: SearchConfig, network: Network | None) -> None:

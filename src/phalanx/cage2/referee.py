@@ -80,10 +80,6 @@ class Referee:
         self._unjudged.clear()
 
     @property
-    def judges(self) -> bool:
-        return self._mode != "off"
-
-    @property
     def mean_age(self) -> float:
         """Turns between a fix and the state by which it was judged, on average."""
         return float(np.mean(self._ages)) if self._ages else 0.0
