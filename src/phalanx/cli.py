@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from typing import Any, NamedTuple, NoReturn
 
 import phalanx
-from phalanx import bench, evaluate, search_command, sweep, training, verify
+from phalanx import bench, evaluate, search_command, sweep_command, training, verify
 from phalanx.config import BenchConfig, EvaluateConfig, TrainConfig, VerifyConfig
 from phalanx.errors import ConfigError, PhalanxError, choices
 from phalanx.flags import add_flags, from_flags
@@ -37,7 +37,7 @@ COMMANDS = {
     ),
     "sweep": Command(
         SweepConfig,
-        sweep.main,
+        sweep_command.main,
         "phalanx sweep configs/quick.yaml --over learning_rate=1e-3,3e-4 hidden=64x64,128x128",
     ),
     "verify": Command(VerifyConfig, verify.main, "phalanx verify tests/golden/final"),

@@ -1,6 +1,7 @@
 """A Ray of our own for the time of a sweep, or a connection to one that is running."""
 
 import contextlib
+import io
 import logging
 import os
 import secrets
@@ -126,10 +127,10 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _silence() -> Iterator[None]:
-    """Ray's own log and warnings, not ours."""
+    """Ray's own log and warnings, and what its threads print whenever a process dies."""
     log = logging.getLogger("ray")
     before = log.level
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.filterwarnings("ignore", module="ray")
         log.setLevel(logging.CRITICAL)
         try:

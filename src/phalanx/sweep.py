@@ -17,13 +17,8 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 import numpy as np
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 from scipy.stats import t as student
 
-from phalanx.display import progress_display
 from phalanx.errors import PhalanxError, RunError
 from phalanx.evaluate import HALF_WIDTH
 from phalanx.machine import describe_versions
@@ -154,7 +149,7 @@ def over_seeds(outcomes: Sequence[Outcome]) -> tuple[float | None, float | None]
 def sweep(config: SweepConfig, heard: Callable[[Sweep], None] = lambda swept: None) -> Sweep:
     """Train all trials, until they are done, or SIGINT or SIGTERM.
 
-    heard: is told of whatever a trial reports.
+    heard: is told of whatever a trial reports; standard output is silenced until the end.
     """
     swept, began = Sweep(config), time.monotonic()
     desk = config.path.absolute() / ".tune"  # what Tune writes, and the sign to stop
@@ -228,15 +223,22 @@ def play(trial: Trial, stop: Path, report: Callable[[dict[str, Any]], None]) -> 
 
 def _noted(error: Exception, path: Path) -> str:
     """An error in one line; all of it goes to error.txt in the run folder."""
-    with contextlib.suppress(OSError):
-        path.mkdir(parents=True, exist_ok=True)
-        (path / "error.txt").write_text("".join(traceback.format_exception(error)))
-    return one_line(error)
-
-
-def one_line(error: BaseException) -> str:
+    _keep("".join(traceback.format_exception(error)), path)
     words = " ".join(str(error).split())
     return words if isinstance(error, PhalanxError) else f"{type(error).__name__}: {words}"
+
+
+def _keep(story: str, path: Path) -> None:
+    with contextlib.suppress(OSError):
+        path.mkdir(parents=True, exist_ok=True)
+        (path / "error.txt").write_text(story)
+
+
+def _reason(story: str) -> str:
+    """Why a process ended, of what Ray writes about it."""
+    if "Worker unexpectedly exits" in story:
+        return "it was killed or it crashed, perhaps for want of memory"
+    return " ".join(story.split())[-200:] or "nobody knows why"
 
 
 def _watcher(tune: Any, swept: Sweep, heard: Callable[[Sweep], None]) -> Any:
@@ -262,10 +264,13 @@ def _watcher(tune: Any, swept: Sweep, heard: Callable[[Sweep], None]) -> Any:
             self.heard(self.swept)
 
         def on_trial_error(self, *, trial: Any, **_unused_rest: Any) -> None:
-            """What a trial could not tell itself: its process died."""
-            error = trial.get_error() or RunError("no reason known")
-            died = Outcome("failed", error=f"its process died: {one_line(error)}")
-            self.swept.record(trial.config["trial"], died)
+            """What a trial could not tell itself, such as that its process was killed."""
+            number = trial.config["trial"]
+            path = self.swept.config.trials[number].path
+            story = Path(trial.error_file).read_text() if trial.error_file else ""
+            _keep(story, path)
+            died = f"its process ended: {_reason(story)}; see {path / 'error.txt'}"
+            self.swept.record(number, Outcome("failed", error=died))
             self.heard(self.swept)
 
     return Watcher(swept, heard)
@@ -310,67 +315,3 @@ def _stopping(swept: Sweep, stop: Path) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-# --- the command ----------------------------------------------------------------------------------
-
-
-def main(config: SweepConfig) -> int:
-    """Sweep with a progress line, then show the combinations, best first."""
-    with progress_display(None) as progress:
-        task = progress.add_task("sweep", total=len(config.trials), note="starting Ray")
-
-        def heard(swept: Sweep) -> None:
-            note = f"{len(swept.outcomes)} of {len(config.trials)} trials done"
-            note += f", {len(swept.running)} running"
-            best = swept.ranking()[0]
-            if best.mean is not None:
-                note += f" · best {best.mean:.2f} {best.name}"
-            if swept.stopped:
-                note = "stopping: running trials save what they have"
-            progress.update(task, completed=sum(swept.progress.values()), note=note)
-
-        swept = sweep(config, heard)
-    done = sum(outcome.state == "finished" for outcome in swept.outcomes.values())
-    print(
-        f"{done} of {len(config.trials)} trials finished in {swept.seconds:.0f} s; folder "
-        f"{swept.path}"
-    )
-    show(swept)
-    if swept.stopped:
-        print("stopped; phalanx train --resume continues a stopped trial", file=sys.stderr)
-        return 130
-    return 1 if swept.failed else 0
-
-
-def show(swept: Sweep) -> None:
-    """The combinations, best first, and below each the trials of it that did not finish."""
-    table = Table(box=SIMPLE_HEAD)
-    for name in ("combination", "seeds", "mean return", "episodes/s", "folder"):
-        right = name in ("mean return", "episodes/s")
-        table.add_column(name, justify="right" if right else "left", overflow="fold")
-    for one in swept.ranking():
-        if one.seeds:
-            table.add_row(
-                _lines(one.name), ",".join(map(str, one.seeds)), _pair(one.mean, one.half_width),
-                f"{one.episodes_per_s:,.0f}", Text(one.folder),
-            )  # fmt: skip
-        for trial in swept.config.trials:
-            outcome = swept.outcome(trial)
-            if trial.combination == one.name and outcome.state != "finished":
-                what = outcome.error or str(trial.path.relative_to(swept.path))
-                table.add_row(
-                    _lines(one.name), str(trial.config.seed), outcome.state, "", Text(what)
-                )
-    Console(width=max(100, Console().width)).print(table)
-    several = any(len(one.seeds) > 1 for one in swept.ranking())
-    over = "over seeds (Student's t)" if several else "over the last episodes of the only seed"
-    print(f"return of the last episodes in training ± its 95 % interval {over}")
-
-
-def _lines(combination: str) -> Text:
-    return Text(combination.replace(" ", "\n"))
-
-
-def _pair(mean: float | None, half_width: float | None) -> str:
-    return f"{mean:.2f}" + ("" if half_width is None else f" ± {half_width:.2f}")
