@@ -51,13 +51,13 @@ def test_learning_knows_nothing_of_the_commands(path: Path) -> None:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_foreign_packages_stay_in_their_file(path: Path) -> None:
     homes = {
-        "CybORG": "cyborg.py",
-        "stable_baselines3": "sb3.py",
-        "matplotlib": "plots.py",
-        "ray": "cluster.py",
+        "CybORG": {"cyborg.py"},
+        "stable_baselines3": {"sb3.py"},
+        "matplotlib": {"plots.py"},
+        "ray": {"cluster.py", "rllib.py"},
     }
     for name in imported(path):
-        assert homes.get(name.split(".")[0], path.name) == path.name
+        assert path.name in homes.get(name.split(".")[0], {path.name})
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)

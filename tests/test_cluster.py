@@ -195,12 +195,12 @@ def test_bad_flags_get_one_line(
 
 
 def test_an_address_where_nobody_listens_is_said_at_once() -> None:
-    from phalanx.cluster import _check_that_somebody_listens
+    from phalanx.cluster import check_that_somebody_listens
 
     with pytest.raises(ConfigError, match="nobody listens there"):
-        _check_that_somebody_listens("127.0.0.1:9")
+        check_that_somebody_listens("127.0.0.1:9")
     with pytest.raises(ConfigError, match="give auto or HOST:PORT"):
-        _check_that_somebody_listens("nowhere")
+        check_that_somebody_listens("nowhere")
 
 
 def test_without_ray_the_way_to_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,11 +9,12 @@ from difflib import get_close_matches
 from typing import Any, NamedTuple, NoReturn
 
 import phalanx
-from phalanx import bench, evaluate, search_command, training, verify
+from phalanx import bench, evaluate, search_command, sweep_command, training, verify
 from phalanx.config import BenchConfig, EvaluateConfig, TrainConfig, VerifyConfig
 from phalanx.errors import ConfigError, PhalanxError, choices
 from phalanx.flags import add_flags, from_flags
 from phalanx.search_config import SearchConfig
+from phalanx.sweep_config import SweepConfig
 
 
 class Command(NamedTuple):
@@ -33,6 +34,11 @@ COMMANDS = {
         SearchConfig,
         search_command.main,
         "phalanx search --red-agent b_line --total-episodes 100000 --n-envs 200",
+    ),
+    "sweep": Command(
+        SweepConfig,
+        sweep_command.main,
+        "phalanx sweep configs/quick.yaml --over learning_rate=1e-3,3e-4 hidden=64x64,128x128",
     ),
     "verify": Command(VerifyConfig, verify.main, "phalanx verify tests/golden/final"),
     "bench": Command(BenchConfig, bench.main, "phalanx bench sim --num-envs 4096"),

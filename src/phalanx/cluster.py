@@ -1,71 +1,77 @@
-"""Ray, and only here: join a cluster or start one, and run tasks on it."""
+"""Ray, and only here: a cluster of our own on this machine, or one that is running; and tasks."""
 
+import contextlib
+import io
 import logging
 import os
+import secrets
+import shutil
 import socket
+import tempfile
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from phalanx.cage2.settings import count_cores
 from phalanx.errors import ConfigError, MissingError
 
 CONNECT_S = 5.0  # to find out whether anybody listens at an address
+STORE_BYTES = 1 << 30  # of the object store of our own cluster: a few rollouts of each sampler
+LONGEST_TEMP = 30  # Ray's sockets lie below it, and a socket's path has at most 107 characters
+QUIET = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_TRAIN_ENABLE_V2_MIGRATION_WARNINGS": "0",
+    "RAY_AIR_NEW_OUTPUT": "0",  # the new one prints even where it is told to be silent
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # torch in a task sees the GPU
+    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",  # a run folder has all that they would write
+    "TUNE_DISABLE_SIGINT_HANDLER": "1",
+    "TUNE_WARN_THRESHOLD_S": "1e9",
+}
+ON_LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}  # off: Ray listens on 127.0.0.1 only
 
 
 def import_ray() -> Any:
-    """Ray, quiet and without a message home."""
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    """Ray, and Tune with it."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             import ray
-    except ImportError:
-        raise MissingError("--runner ray needs Ray: pip install 'phalanx[ray]'") from None
+            import ray.tune
+    except ImportError as error:
+        raise MissingError(f"no Ray here ({error}): pip install 'phalanx[ray]'") from None
     return ray
 
 
+@contextlib.contextmanager
+def connected(address: str | None) -> Iterator[Any]:
+    """`ray`, connected; nothing of it is left running, and its temporary files are removed.
+
+    address: None (our own, on this machine), auto or HOST:PORT. A process that is connected already
+    stays so.
+    """
+    with contextlib.ExitStack() as until_the_end:
+        until_the_end.enter_context(_quiet_log())
+        until_the_end.enter_context(_environment(QUIET | (_private() if address is None else {})))
+        ray = import_ray()
+        if not ray.is_initialized():
+            temp = until_the_end.enter_context(_temporary_folder()) if address is None else None
+            until_the_end.callback(ray.shutdown)
+            _join(ray, address, temp)
+        yield ray
+
+
 def connect(address: str | None) -> Callable[[], None]:
-    """Join the cluster at an address, or start one on this machine; returns what leaves it."""
-    ray = import_ray()
-    if ray.is_initialized():
-        return lambda: None
-    options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
-    if address is None:
-        options |= {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
-    else:
-        _check_that_somebody_listens(address)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            ray.init(address=address, **options)
-    except (ConnectionError, RuntimeError, ValueError) as error:
-        text = " ".join(str(error).split())
-        if "ersion mismatch" in text:
-            raise ConfigError(
-                f"--ray-address {address}: {text}; install the same on both"
-            ) from None
-        raise ConfigError(
-            f"--ray-address {address}: no Ray cluster there ({text[:200]}); start one with "
-            "`ray start --head`, or leave the address out"
-        ) from None
-    return lambda: ray.shutdown()
+    """The same until what is returned is called."""
+    stack = contextlib.ExitStack()
+    stack.enter_context(connected(address))
+    return stack.close
 
 
-def _check_that_somebody_listens(address: str) -> None:
-    """Ray itself would try for half a minute."""
-    if address == "auto" or "://" in address:
-        return
-    host, _, port = address.rpartition(":")
-    if not host or not port.isdecimal():
-        raise ConfigError(f"--ray-address {address!r} is none; give auto or HOST:PORT")
-    try:
-        socket.create_connection((host, int(port)), timeout=CONNECT_S).close()
-    except OSError as error:
-        raise ConfigError(
-            f"--ray-address {address}: nobody listens there ({error}); start a cluster with "
-            "`ray start --head`, or leave the address out"
-        ) from None
+@contextlib.contextmanager
+def silence() -> Iterator[None]:
+    """What Ray's threads print to standard output whenever a process dies."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        yield
 
 
 def run_tasks(
@@ -84,3 +90,101 @@ def run_tasks(
 def count_cpus() -> int:
     """Of the whole cluster."""
     return max(1, int(import_ray().cluster_resources().get("CPU", 1)))
+
+
+def most_cores() -> int:
+    """Of the largest machine."""
+    nodes = [node for node in import_ray().nodes() if node["Alive"]]
+    return max(int(node["Resources"].get("CPU", 0)) for node in nodes)
+
+
+def _join(ray: Any, address: str | None, temp: str | None) -> None:
+    how: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
+    if address is None:
+        ray.init(
+            address="local",
+            num_cpus=count_cores(),
+            object_store_memory=STORE_BYTES,
+            include_dashboard=False,
+            _temp_dir=temp,
+            **how,
+        )
+        return
+    check_that_somebody_listens(address)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ray.init(address=address, **how)
+    except (OSError, RuntimeError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        if "ersion mismatch" in reason:
+            raise ConfigError(
+                f"--ray-address {address}: {reason}; install the same on both"
+            ) from None
+        raise ConfigError(
+            f"cannot join Ray at {address} ({reason[:200]}); start one with `ray start --head`, or "
+            "leave out --ray-address"
+        ) from None
+
+
+def check_that_somebody_listens(address: str) -> None:
+    """Ray itself would try for half a minute."""
+    if address == "auto":
+        return
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal():
+        raise ConfigError(f"--ray-address {address!r} is none; give auto or HOST:PORT")
+    try:
+        socket.create_connection((host, int(port)), timeout=CONNECT_S).close()
+    except (OSError, OverflowError) as error:
+        raise ConfigError(
+            f"--ray-address {address}: nobody listens there ({error}); start a cluster with "
+            "`ray start --head`, or leave the address out"
+        ) from None
+
+
+def _private() -> dict[str, str]:
+    """Nobody else can talk to our own Ray, and its token is not left in the home folder."""
+    return {
+        **ON_LOOPBACK,
+        "RAY_AUTH_MODE": "token",
+        "RAY_AUTH_TOKEN": secrets.token_hex(32),
+    }
+
+
+@contextlib.contextmanager
+def _temporary_folder() -> Iterator[str]:
+    usual = tempfile.gettempdir()
+    path = tempfile.mkdtemp(prefix="phalanx", dir=usual if len(usual) <= LONGEST_TEMP else "/tmp")
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+@contextlib.contextmanager
+def _quiet_log() -> Iterator[None]:
+    """Ray's own log and warnings."""
+    log = logging.getLogger("ray")
+    before = log.level
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", module="ray")
+        log.setLevel(logging.CRITICAL)
+        try:
+            yield
+        finally:
+            log.setLevel(before)

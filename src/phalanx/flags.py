@@ -3,6 +3,7 @@
 import ast
 import dataclasses
 import inspect
+import re
 import textwrap
 import typing
 from argparse import ArgumentParser
@@ -21,7 +22,8 @@ def add_flags(parser: ArgumentParser, config: type) -> None:
     for item in dataclasses.fields(config):
         kind, many = _plain_type(types[item.name])
         text = helps[item.name] + _default_text(item)
-        options: dict[str, Any] = {"help": text.replace("%", "%%"), "metavar": item.name.upper()}
+        metavar = item.metadata.get("metavar", item.name.upper())
+        options: dict[str, Any] = {"help": text.replace("%", "%%"), "metavar": metavar}
         if item.metadata.get("positional"):
             required = item.default is dataclasses.MISSING
             parser.add_argument(item.name, type=kind, nargs=None if required else "?", **options)
@@ -76,6 +78,14 @@ def from_file(config: type, path: Path) -> dict[str, Any]:
         else:
             given[name] = _convert(name, kind, value)
     return given
+
+
+def from_word(config: type, name: str, word: str) -> Any:
+    """The value of one setting, as written in a single word; several numbers as `64x64`."""
+    kind, many = _plain_type(typing.get_type_hints(config)[name])
+    if many:
+        return tuple(_convert(name, kind, part) for part in re.split("[x,]", word))
+    return _convert(name, kind, word)
 
 
 def field_helps(config: type) -> dict[str, str]:

@@ -299,8 +299,7 @@ class Search:
             self.save()
         assert self.winner is not None
         left = c.budget - self.episodes + self.spent.get("finish", 0)
-        before = next(row for row in self.finals if row["workflow"] == self.winner)
-        winner, self.spent["finish"] = shop.finish(self.winner, left, before)
+        winner, self.spent["finish"] = shop.finish(self.winner, left)
         baseline = shop.train_baseline(self.winner) if c.baseline else None
         self.confirm(winner, baseline)
 

@@ -13,6 +13,7 @@ import numpy as np
 from phalanx.cage2.workflow import DISTANCES, order_name
 from phalanx.checkpoint import last_checkpoint, load_checkpoint, save_checkpoint
 from phalanx.config import TrainConfig
+from phalanx.evaluate import interval
 from phalanx.learn.sampler import Stopped
 from phalanx.measured import Measured, measure
 from phalanx.recipe import Network, entropy_weight_at, find_network, learning_rate_at
@@ -110,10 +111,10 @@ class Workshop:
         )  # fmt: skip
         return played, why
 
-    def finish(self, number: int, left: int, before: dict[str, Any]) -> tuple[Path, int]:
+    def finish(self, number: int, left: int) -> tuple[Path, int]:
         """Train the winner on its own order for what is left of the budget.
 
-        Training that has made it worse is not kept. before: what the finals said of it. Returns
+        Training that has clearly made it worse, in the games of the finals, is not kept. Returns
         where its policy lies, and the episodes played.
         """
         c, share = self.config, self.config.school_part
@@ -128,10 +129,10 @@ class Workshop:
         )  # fmt: skip
         path = self.folder.path / "winner"
         after = self.play(path, number, c.final_episodes, FINAL, "finalist")
-        better = float(after.returns.mean()) >= before["mean"]
-        followed = (before["compliance"] or 0.0) >= c.compliance_threshold
-        kept = path if after.passes(c) and (better or not followed) else start
-        return kept, trained + c.final_episodes
+        before = self.play(start, number, c.final_episodes, FINAL, "finalist")  # as in the finals
+        gained = interval(after.returns - before.returns)
+        worse = gained["mean"] < -2 * gained["stderr"] or (before.passes(c) and not after.passes(c))
+        return start if worse else path, trained + c.final_episodes
 
     def train_baseline(self, number: int) -> Path:
         """The same learner without workflows for as many episodes; judged by the winner's order."""

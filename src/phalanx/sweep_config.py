@@ -1,0 +1,176 @@
+"""Settings of `phalanx sweep`, and the trials that they ask for."""
+
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields, replace
+from difflib import get_close_matches
+from functools import cached_property
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from phalanx.cage2.settings import checked_seed, count_cores
+from phalanx.config import TrainConfig
+from phalanx.errors import ConfigError
+from phalanx.flags import from_file, from_word
+
+INSTEAD = {
+    "seed": "--seeds", "num_threads": "--cpus-per-trial", "name": "--name",
+    "output_dir": "--output-dir", "config": "the config file before --over",
+}  # fmt: skip
+LONGEST_NAME = 100  # of a folder, in characters
+
+
+class Trial(NamedTuple):
+    """One training run of a sweep."""
+
+    number: int
+    chosen: dict[str, str]
+    """the values of what is varied, as they were written"""
+    config: TrainConfig
+
+    @property
+    def combination(self) -> str:
+        """Such as `learning_rate=1e-3 hidden=64x64`."""
+        return combination(self.chosen)
+
+    @property
+    def path(self) -> Path:
+        return self.config.output_dir / str(self.config.name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepConfig:
+    """Train once with every combination of some settings' values; print which was best.
+
+    Every trial is an ordinary run of phalanx train, in a process of its own under Ray Tune, with a
+    run folder of its own. One that fails does not end the sweep. Ctrl-C lets the running trials
+    save and stop (phalanx train --resume continues one), begins no others, and reports.
+    """
+
+    base: Path | None = field(default=None, metadata={"positional": True, "metavar": "CONFIG"})
+    """YAML file of settings that all trials share; those of phalanx train if not given"""
+    over: tuple[str, ...] = ()
+    """what is varied, as name=value,value,... for any settings of phalanx train; layers are 64x64,
+    and a value with commas stands in brackets: 'red_agent=b_line,[b_line=0.5,meander=0.5]'"""
+    seeds: tuple[int, ...] = ()
+    """every combination is trained once with each of these; with the config's own if not given"""
+    cpus_per_trial: int = 1
+    """cores of a trial: its threads, or its workers where num_workers is auto"""
+    max_concurrent: int | None = None
+    """trials side by side; as many as there are cores for if not given"""
+    ray_address: str | None = None
+    """auto or HOST:PORT of a running Ray that sees the same files; one of its own if not given"""
+    output_dir: Path = Path("runs")
+    """where the sweep's folder is made"""
+    name: str | None = None
+    """name of the sweep's folder; the time if not given"""
+
+    def __post_init__(self) -> None:
+        if self.name is None:
+            object.__setattr__(self, "name", time.strftime("sweep-%Y%m%d-%H%M%S"))
+        if not self.over:
+            raise ConfigError("nothing to vary: give --over, such as learning_rate=1e-3,3e-4")
+        for name in ("cpus_per_trial", "max_concurrent"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ConfigError(f"{name} must be 1 or more, got {value}")
+        if self.ray_address is None and self.cpus_per_trial > count_cores():
+            raise ConfigError(
+                f"cpus_per_trial must be at most {count_cores()}, the cores of this machine, got "
+                f"{self.cpus_per_trial}"
+            )
+        if not re.fullmatch(r"auto|[^/\s]+:\d+", self.ray_address or "auto"):
+            raise ConfigError(f"ray_address must be auto or HOST:PORT, got {self.ray_address!r}")
+        if len(set(self.seeds)) < len(self.seeds):
+            raise ConfigError(f"a seed is given twice in --seeds {','.join(map(str, self.seeds))}")
+        for seed in self.seeds:
+            checked_seed(seed)
+        _ = self.trials  # what cannot be trained is refused here
+        if self.path.exists():
+            raise ConfigError(f"{self.path} exists already; give another --name")
+
+    @property
+    def path(self) -> Path:
+        """The sweep's folder."""
+        return self.output_dir / str(self.name)
+
+    @cached_property
+    def values(self) -> dict[str, dict[str, Any]]:
+        """The values of each setting that is varied, by how they were written."""
+        values: dict[str, dict[str, Any]] = {}
+        for word in self.over:
+            written, equals, texts = word.partition("=")
+            name = written.replace("-", "_")
+            if not equals:
+                raise ConfigError(
+                    f"--over {word}: give name=value,value,...; a config file comes before --over"
+                )
+            _check_name(name)
+            if name in values:
+                raise ConfigError(f"--over: {name} is given twice; put its values into one list")
+            values[name] = {text: from_word(TrainConfig, name, text) for text in _split(texts)}
+            if not values[name]:
+                raise ConfigError(f"--over {name}= needs at least one value")
+            if len(set(values[name].values())) < len(_split(texts)):
+                raise ConfigError(f"--over {word}: a value is given twice")
+        return values
+
+    @cached_property
+    def trials(self) -> tuple[Trial, ...]:
+        """Every combination with every seed, in order."""
+        return tuple(self._make_trials())
+
+    @property
+    def combinations(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(trial.combination for trial in self.trials))
+
+    def _make_trials(self) -> Iterator[Trial]:
+        shared = {} if self.base is None else from_file(TrainConfig, self.base)
+        for name in ("resume", "config", "name", "output_dir"):
+            shared.pop(name, None)
+        names, number = list(self.values), 0
+        for i, texts in enumerate(product(*self.values.values())):
+            chosen = dict(zip(names, texts, strict=True))
+            settings = shared | {name: self.values[name][text] for name, text in chosen.items()}
+            varied = [f"{n}={text}" for n, text in chosen.items() if len(self.values[n]) > 1]
+            folder = re.sub(r"[^\w.=+-]+", "_", "-".join([str(i), *varied]))[:LONGEST_NAME]
+            try:
+                config = self._limited(TrainConfig(**settings))
+            except ConfigError as error:
+                raise ConfigError(f"{combination(chosen)}: {error}") from None
+            for seed in self.seeds or (config.seed,):
+                mine = replace(
+                    config, seed=seed, output_dir=self.path / folder, name=f"seed={seed}"
+                )
+                yield Trial(number, chosen, mine)
+                number += 1
+
+    def _limited(self, config: TrainConfig) -> TrainConfig:
+        """A config that uses a trial's cores and no others."""
+        config = replace(config, num_threads=self.cpus_per_trial)
+        if config.env != "cage2" and config.num_workers == "auto":
+            alone = self.cpus_per_trial == 1 and config.algo != "a3c"
+            config = replace(config, num_workers=0 if alone else self.cpus_per_trial)
+        return config
+
+
+def combination(chosen: dict[str, str]) -> str:
+    return " ".join(f"{name}={text}" for name, text in chosen.items())
+
+
+def _check_name(name: str) -> None:
+    known = [item.name for item in fields(TrainConfig) if item.name not in (*INSTEAD, "resume")]
+    if name in INSTEAD:
+        raise ConfigError(f"--over cannot vary {name}; give {INSTEAD[name]}")
+    if name not in known:
+        near = get_close_matches(name, known, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]}?" if near else "phalanx train --help lists all"
+        raise ConfigError(f"--over: unknown setting {name!r}; {hint}")
+
+
+def _split(texts: str) -> list[str]:
+    """`a,[b,c]` as `a` and `b,c`."""
+    parts = re.findall(r"\[[^\]]*\]|[^,]+", texts)
+    return [part.removeprefix("[").removesuffix("]").strip() for part in parts]
