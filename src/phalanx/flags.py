@@ -143,7 +143,7 @@ def _default_text(item: Any) -> str:
                 first, second = item.metadata[algo]
                 both = f"{both}; with {algo} {first}, {second}"
         return f" (default: {both})"
-    if item.default in (dataclasses.MISSING, None, ""):
+    if item.default in (dataclasses.MISSING, None, "", ()):
         return ""
     value = item.default
     return f" (default: {' '.join(map(str, value)) if isinstance(value, tuple) else value})"
