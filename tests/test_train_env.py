@@ -143,7 +143,7 @@ def test_a_timed_run_does_not_wait_for_its_rollout(tmp_path: Path, algo: str) ->
     assert time.monotonic() - began < 60
     assert run.updates == 0
     summary = json.loads((tmp_path / "x" / "summary.json").read_text())
-    assert summary["returns"]["all"]["mean"] > 0
+    assert summary["returns"]["all"]["mean"] >= 0
 
 
 def test_failed_environments_are_logged_and_training_goes_on(
