@@ -89,15 +89,17 @@ def test_a_killed_sampler_comes_back_and_its_loss_is_logged(
 
     def kill(run: Run) -> None:
         nonlocal killed
+        parts = [part for top in run.source.samplers for part in getattr(top, "parts", [top])]
         if run.updates == 2 and not killed:
             killed = True
-            part = run.source.samplers[0]
-            actor = getattr(part, "parts", [part])[-1].actor
-            os.kill(ray.get(actor.describe.remote())["pid"], signal.SIGKILL)
+            os.kill(ray.get(parts[-1].actor.describe.remote())["pid"], signal.SIGKILL)
+        run.enough = bool(run.sampler.faults) and not parts[-1].is_down
 
-    config = small(tmp_path, algo, runner="ray", algo=algo, total_steps=20 * 25 * 30)
+    config = small(tmp_path, algo, runner="ray", algo=algo, total_steps=10_000_000, num_samplers=3)
     run = train(config, on_update=kill)
-    assert run.progress >= 1
+    assert run.enough  # it played again long before the budget was spent
+    (fault,) = run.sampler.faults
+    assert fault.lost == tuple(range(13, 20))  # of 6, 7 and 7 environments
     with (tmp_path / algo / "faults.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 1

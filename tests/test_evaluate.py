@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from phalanx.cli import main
-from phalanx.config import EvaluateConfig
 from phalanx.evaluate import evaluate
+from phalanx.evaluate_config import EvaluateConfig
 from phalanx.play import play_episodes
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -13,9 +13,9 @@ import pytest
 from phalanx.beliefs import Beliefs, Visit
 from phalanx.cage2.workflow import DISTANCES, NAMED_ORDERS, NUM_ORDERS, order_name, order_number
 from phalanx.cli import main
-from phalanx.config import EvaluateConfig
 from phalanx.errors import RunError
 from phalanx.evaluate import evaluate
+from phalanx.evaluate_config import EvaluateConfig
 from phalanx.search import Search, search
 from phalanx.search_command import show_results
 from phalanx.search_config import SearchConfig

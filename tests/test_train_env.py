@@ -126,6 +126,8 @@ def test_images_are_learnt_from(tmp_path: Path, algo: str) -> None:
 
 
 class Slow(odd_envs.Counting):
+    length = 1_000_000  # an episode that has just begun has no return yet
+
     def step(self, action: Any) -> Any:
         time.sleep(0.02)
         return super().step(action)
@@ -143,7 +145,7 @@ def test_a_timed_run_does_not_wait_for_its_rollout(tmp_path: Path, algo: str) ->
     assert time.monotonic() - began < 60
     assert run.updates == 0
     summary = json.loads((tmp_path / "x" / "summary.json").read_text())
-    assert summary["returns"]["all"]["mean"] >= 0
+    assert summary["returns"]["all"]["mean"] > 0
 
 
 def test_failed_environments_are_logged_and_training_goes_on(

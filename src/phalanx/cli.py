@@ -4,14 +4,15 @@ import inspect
 import os
 import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from difflib import get_close_matches
+from importlib import import_module
 from typing import Any, NamedTuple, NoReturn
 
 import phalanx
-from phalanx import bench, evaluate, search_command, sweep_command, training, verify
-from phalanx.config import BenchConfig, EvaluateConfig, TrainConfig, VerifyConfig
+from phalanx.config import BenchConfig, TrainConfig, VerifyConfig
 from phalanx.errors import ConfigError, PhalanxError, choices
+from phalanx.evaluate_config import EvaluateConfig
 from phalanx.flags import add_flags, from_flags
 from phalanx.search_config import SearchConfig
 from phalanx.sweep_config import SweepConfig
@@ -19,29 +20,32 @@ from phalanx.sweep_config import SweepConfig
 
 class Command(NamedTuple):
     config: type
-    run: Callable[[Any], int]
+    module: str
+    """whose `main` runs it; imported only then, since some need what others do not"""
     example: str
 
 
 COMMANDS = {
-    "train": Command(TrainConfig, training.main, "phalanx train --red-agent meander --n-envs 512"),
+    "train": Command(
+        TrainConfig, "phalanx.training", "phalanx train --red-agent meander --n-envs 512"
+    ),
     "evaluate": Command(
         EvaluateConfig,
-        evaluate.main,
+        "phalanx.evaluate",
         "phalanx evaluate --policy react-restore --red-agent b_line --horizon 100 --episodes 10000",
     ),
     "search": Command(
         SearchConfig,
-        search_command.main,
+        "phalanx.search_command",
         "phalanx search --red-agent b_line --total-episodes 100000 --n-envs 200",
     ),
     "sweep": Command(
         SweepConfig,
-        sweep_command.main,
+        "phalanx.sweep_command",
         "phalanx sweep configs/quick.yaml --over learning_rate=1e-3,3e-4 hidden=64x64,128x128",
     ),
-    "verify": Command(VerifyConfig, verify.main, "phalanx verify tests/golden/final"),
-    "bench": Command(BenchConfig, bench.main, "phalanx bench sim --num-envs 4096"),
+    "verify": Command(VerifyConfig, "phalanx.verify", "phalanx verify tests/golden/final"),
+    "bench": Command(BenchConfig, "phalanx.bench", "phalanx bench sim --num-envs 4096"),
 }
 
 
@@ -95,7 +99,8 @@ def _run(arguments: list[str]) -> int:
     if unknown:
         raise ConfigError(_unknown(unknown[0], parsed.command, commands.choices[parsed.command]))
     values = {name: value for name, value in vars(parsed).items() if name != "command"}
-    return command.run(from_flags(command.config, values))
+    config = from_flags(command.config, values)
+    return int(import_module(command.module).main(config))
 
 
 def _unknown(option: str, command: str, parser: ArgumentParser) -> str:

@@ -9,9 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from phalanx.cage2.defenders import DEFENDERS, GREEDY, make_defender
-from phalanx.cage2.referee import parse_true_state
-from phalanx.cage2.scenario import HORIZONS, RED_AGENTS
 from phalanx.cage2.scoring import ALIGNMENTS
 from phalanx.cage2.settings import (
     checked_horizon,
@@ -22,12 +19,10 @@ from phalanx.cage2.settings import (
     rule_set_number,
 )
 from phalanx.cage2.workflow import COMPLIANCE_RULES, parse_order
-from phalanx.checkpoint import last_checkpoint, load_checkpoint
 from phalanx.errors import ConfigError, choices
 from phalanx.results import check_writable
 
 MAX_NETWORKS = 100_000_000
-MAX_EPISODES = 1_000_000_000
 BENCHMARKS = ("sim", "train", "learner", "runners", "cluster")
 BENCH_SECONDS = {"sim": 0.3, "train": 2.0, "learner": 2.0, "runners": 1.0, "cluster": 2.0}
 RUNNER_WORK = ("nothing", "computes", "waits", "one-slow", "cyborg", "images", "signals")
@@ -300,126 +295,6 @@ class TrainConfig:
         for name in ("resume", "config", "output_dir", "name"):
             plain.pop(name)
         return plain | {"hidden": list(self.hidden), "condition": list(self.condition)}
-
-
-@dataclass(frozen=True, kw_only=True)
-class EvaluateConfig:
-    """Play many episodes with a trained policy or with scripted defenders; print the returns."""
-
-    target: str | None = field(default=None, metadata={"positional": True})
-    """run folder, checkpoint, or name of a scripted defender; all scripted ones if not given"""
-    policy: tuple[str, ...] = DEFENDERS
-    """scripted defenders: sleep, random, react-remove, react-restore; with a workflow also greedy,
-    which repairs by the true state"""
-    network: str | None = None
-    """the module:factory of a run that trained a torch network of your own"""
-    sample: bool = False
-    """draw a trained policy's actions instead of taking the most likely ones"""
-    simulator: str = "phalanx"
-    """phalanx, or cyborg: the original, where it is installed (some 500 steps a second)"""
-    workflow: str | None = None
-    """order of repair to follow and be judged by; all: a mixture; named: six that have names"""
-    workflow_grid: bool = False
-    """all 120 orders, one after the other"""
-    judged_by: str | None = None
-    """judge by this order instead of the one that the policy is told"""
-    compliance_rule: str = ""
-    """how a fix is judged, host or type (see phalanx train --help); a run's own if not given"""
-    true_state: str = "exact"
-    """when the true state is fetched to judge a fix: exact, every:K turns, episode_end, off"""
-    leaderboard: bool = False
-    """the challenge's nine cells under its rules, and their sum"""
-    red_agent: tuple[str, ...] = RED_AGENTS
-    """attackers: b_line, meander, sleep, or a mixture such as b_line=0.5,meander=0.5"""
-    horizon: tuple[int, ...] = (30, 50, 100)
-    """turns of an episode, 1 to 10000"""
-    episodes: int = 1000
-    """episodes per cell of the table"""
-    rules: str = ""
-    """rule set: 2.1-final or 2.1-leaderboard; a run's own (else 2.1-final) if not given"""
-    seed: int = 0
-    """the only source of chance; equal seeds give equal tables"""
-    num_threads: int | str = "auto"
-    """threads that play; results do not depend on it"""
-    json: Path | None = None
-    """also write the table to this file"""
-
-    def __post_init__(self) -> None:
-        if self.leaderboard:
-            object.__setattr__(self, "red_agent", RED_AGENTS)
-            object.__setattr__(self, "horizon", HORIZONS)
-        if self.simulator not in ("phalanx", "cyborg"):
-            raise ConfigError(choices("simulator", self.simulator, ("phalanx", "cyborg")))
-        if self.checkpoint is not None and not self.checkpoint.exists():
-            names = ", ".join(DEFENDERS)
-            raise ConfigError(
-                f"there is no run or checkpoint {self.target}; or name one of {names}"
-            )
-        if not self.rules:
-            object.__setattr__(self, "rules", self._default_rules())
-        if not self.compliance_rule:
-            own = self._of_run("compliance_rule", "host")
-            object.__setattr__(self, "compliance_rule", own)
-        self._check_workflow()
-        for name in self.policy:
-            if name != GREEDY:
-                make_defender(name)
-        for spec in self.red_agent:
-            red_agent_weights(spec)
-        for horizon in self.horizon:
-            checked_horizon(horizon)
-        if not 2 <= self.episodes <= MAX_EPISODES:
-            raise ConfigError(
-                f"episodes must be from 2 (for a standard error) to {MAX_EPISODES}, "
-                f"got {self.episodes}"
-            )
-        rule_set_number(self.rules)
-        checked_seed(self.seed)
-        checked_threads(self.num_threads, 1)
-        check_writable(self.json)
-
-    def _check_workflow(self) -> None:
-        if self.workflow not in (None, "all", "named"):
-            parse_order(str(self.workflow))
-        if self.judged_by is not None:
-            parse_order(self.judged_by)
-        if self.compliance_rule not in COMPLIANCE_RULES:
-            raise ConfigError(choices("compliance_rule", self.compliance_rule, COMPLIANCE_RULES))
-        parse_true_state(self.true_state)
-        follows = self.workflow is not None or self.workflow_grid
-        if self.workflow is not None and self.workflow_grid:
-            raise ConfigError("--workflow-grid plays all orders; leave out --workflow")
-        if follows and self.policy == DEFENDERS:
-            object.__setattr__(self, "policy", (*DEFENDERS, GREEDY))
-        if GREEDY in self.policies and not follows:
-            raise ConfigError("greedy repairs in an order: give --workflow or --workflow-grid")
-
-    @property
-    def plays_compiled(self) -> bool:
-        """Whether whole episodes of a compiled policy may be played in one call."""
-        return not self.sample and self.true_state == "exact"
-
-    @property
-    def checkpoint(self) -> Path | None:
-        """The run folder or file of the trained policy, if the target is one."""
-        named = (*DEFENDERS, GREEDY)
-        if self.target is None or self.target.lower().replace("_", "-") in named:
-            return None
-        return Path(self.target)
-
-    def _default_rules(self) -> str:
-        return "2.1-leaderboard" if self.leaderboard else self._of_run("rules", "2.1-final")
-
-    def _of_run(self, setting: str, otherwise: str) -> str:
-        """A setting of the run whose policy is played."""
-        if self.checkpoint is None:
-            return otherwise
-        _, facts = load_checkpoint(last_checkpoint(self.checkpoint))
-        return str(facts.get("config", {}).get(setting, otherwise))
-
-    @property
-    def policies(self) -> tuple[str, ...]:
-        return self.policy if self.target is None else (self.target,)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,9 +24,9 @@ from phalanx.cage2.workflow import (
     parse_order,
     short_name,
 )
-from phalanx.config import EvaluateConfig
 from phalanx.display import progress_display
 from phalanx.errors import ConfigError
+from phalanx.evaluate_config import EvaluateConfig
 from phalanx.evaluate_env import play_env, trained_on
 from phalanx.play import StateCost, play_episodes
 from phalanx.recipe import find_network

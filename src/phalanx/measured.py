@@ -7,10 +7,11 @@ import numpy as np
 import numpy.typing as npt
 
 from phalanx.cage2.workflow import order_name
-from phalanx.config import EvaluateConfig
 from phalanx.evaluate import interval
+from phalanx.evaluate_config import EvaluateConfig
 from phalanx.play import play_episodes
 from phalanx.search_config import SearchConfig
+from phalanx.tally import passes_gate
 from phalanx.trained import TrainedDefender
 
 
@@ -30,9 +31,7 @@ class Measured:
         return float(self.compliant.sum() / self.fixes.sum()) if self.fixes.any() else None
 
     def passes(self, config: SearchConfig) -> bool:
-        """The gate: it follows its order, and by more than a lucky fix."""
-        enough = self.fixes.mean() >= config.min_fixes
-        return bool(enough) and (self.compliance or 0.0) >= config.compliance_threshold
+        return passes_gate(self.figures(), config)
 
     def figures(self) -> dict[str, Any]:
         """As summary.json has them."""

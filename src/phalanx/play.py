@@ -15,8 +15,8 @@ from phalanx.cage2.referee import Referee
 from phalanx.cage2.scenario import NUM_HOSTS
 from phalanx.cage2.scoring import NO_ORDERS, make_orders
 from phalanx.cage2.workflow import parse_order
-from phalanx.config import EvaluateConfig
 from phalanx.errors import ConfigError
+from phalanx.evaluate_config import EvaluateConfig
 from phalanx.learn.playing import Played, nothing_played, play_out
 from phalanx.trained import TrainedDefender
 

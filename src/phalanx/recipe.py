@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from phalanx.cage2.batch import Batch
 from phalanx.cage2.crew import Crew
+from phalanx.cage2.observation import HISTORY_SIZE, NUM_BITS
 from phalanx.cage2.scenario import HORIZONS, NUM_ACTIONS, RED_AGENTS, useful_actions
 from phalanx.cage2.scoring import FIXES, NO_ORDERS, Orders, make_orders
 from phalanx.cage2.settings import count_cores
@@ -30,6 +31,7 @@ from phalanx.learn.stepper import Stepper
 from phalanx.sources import Ahead, InStep
 
 Network = Callable[[int, int, int], Any]  # (obs_size, truth_size, num_actions) -> torch module
+OBS_SIZES = {"bits": NUM_BITS, "history": HISTORY_SIZE}
 SIZES = (256, 512, 1024, 2048, 4096)  # that `--n-envs auto` chooses from
 FIRST_PRICE = 0.1  # `--alignment gate` begins with so much of lambda / 20
 NEAR = 0.97  # of the best speed: then the smaller one, which learns more often from as much
@@ -136,9 +138,10 @@ def open_batches(config: TrainConfig, first_index: int = 0) -> list[Batch]:
     ]
 
 
-def make_policy(config: TrainConfig, obs_size: int) -> Policy:
+def make_policy(config: TrainConfig) -> Policy:
+    """Networks of the sizes that a run on CAGE-2 has."""
     return Policy(
-        obs_size + condition_size(config),
+        OBS_SIZES[config.observation] + condition_size(config),
         NUM_ACTIONS,
         hidden=config.hidden,
         truth_size=TRUTH_SIZE if config.critic_truth else 0,
@@ -195,7 +198,7 @@ def open_learner(config: TrainConfig, stepper: Stepper) -> PPO | Impala:
 def _compiled(config: TrainConfig, first_index: int) -> Recipe:
     """Fused kernels on the CPU, for the built-in networks."""
     batches = open_batches(config, first_index)
-    policy = make_policy(config, batches[0].shown.obs.shape[1])
+    policy = make_policy(config)
     samplers = [
         CompiledSampler(batch, policy.copy(), config.update_steps, **sampler_options(config, batch))
         for batch in batches

@@ -6,6 +6,7 @@ one reference. To the loops of training a remote sampler is a sampler like any o
 """
 
 import os
+import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -15,7 +16,6 @@ import numpy as np
 
 import phalanx
 from phalanx.cage2.crew import Crew
-from phalanx.cage2.observation import HISTORY_SIZE, NUM_BITS
 from phalanx.cage2.scenario import RED_AGENTS
 from phalanx.cage2.scoring import Orders
 from phalanx.cluster import connect, import_ray
@@ -23,7 +23,7 @@ from phalanx.config import TrainConfig
 from phalanx.envs.faults import Fault
 from phalanx.errors import ConfigError, PhalanxError, WorkerError
 from phalanx.learn.compiled import CompiledStepper
-from phalanx.learn.rollout import Arrays, Rollout
+from phalanx.learn.rollout import Arrays, Rollout, side_by_side
 from phalanx.learn.sampler import Stopped
 from phalanx.recipe import (
     Network,
@@ -38,7 +38,7 @@ from phalanx.recipe import (
     plain_is_asked,
 )
 
-START_S = 120.0  # in which samplers must have opened their environments
+START_S = 120.0  # in which samplers must have opened their environments, or be back
 POLL_S = 0.2  # between looks at whether the run is to stop
 
 
@@ -104,20 +104,25 @@ class RemoteSampler:
     """A `Player` as a sampler. What it has lost with its node is logged, and it begins anew."""
 
     def __init__(
-        self, actor: Any, index: int, size: int, orders: Orders, weights: Weights, log: "Losses"
+        self, actor: Any, index: int, envs: range, orders: Orders, weights: Weights, log: "Losses"
     ) -> None:
-        self.actor, self.index, self.size, self.orders = actor, index, size, orders
+        self.actor, self.index, self.envs, self.orders = actor, index, envs, orders
         self._weights, self._log = weights, log
         self.stop: Callable[[], bool] = lambda: False
         self.version = 0
-        self.is_down = False
         self.running: Any = np.zeros(0)
+        self._down_since: float | None = None
         self._reference: Any = None
         self._pending: Any = None
 
     @property
     def faults(self) -> list[Fault]:
         return self._log.faults
+
+    @property
+    def is_down(self) -> bool:
+        """Whether it was lost and has not played since."""
+        return self._down_since is not None
 
     def take(self, weights: Any, version: int) -> None:
         self._reference, self.version = self._weights.reference(weights, version), version
@@ -141,10 +146,9 @@ class RemoteSampler:
         except ray.exceptions.RayTaskError as error:
             raise WorkerError(f"sampler {self.index} failed: {_last_line(error)}") from None
         except ray.exceptions.RayError as error:
-            self.is_down = True
-            self._log.lost(self, _first_line(error))
+            self._lose(_first_line(error))
             return None
-        self.is_down = False
+        self._down_since = None
         return Rollout(*(array.copy() for array in rollout))  # frees the object store
 
     def collect(self, shaping: Any) -> Rollout:
@@ -156,6 +160,19 @@ class RemoteSampler:
                 return rollout
             if self.stop():
                 raise Stopped
+            if self.is_down:
+                time.sleep(POLL_S)
+
+    def _lose(self, why: str) -> None:
+        """One loss is logged once, however often it is asked for while it starts again."""
+        if self._down_since is None:
+            self._down_since = time.monotonic()
+            self._log.lost(self, why)
+        elif time.monotonic() - self._down_since > START_S:
+            raise WorkerError(
+                f"sampler {self.index} was lost and is not back after {START_S:.0f} s ({why}); "
+                "see `ray status`"
+            )
 
     def save(self) -> Arrays:
         """Its games; nothing if it has just been lost: then it begins new ones on resume."""
@@ -165,8 +182,7 @@ class RemoteSampler:
         try:
             return dict(ray.get(self.actor.save.remote()))
         except ray.exceptions.RayActorError as error:
-            self.is_down = True
-            self._log.lost(self, _first_line(error))
+            self._lose(_first_line(error))
             return {}
 
     def load(self, arrays: Arrays) -> None:
@@ -185,12 +201,9 @@ class Losses:
         self._max_restarts = max_restarts
 
     def lost(self, sampler: RemoteSampler, why: str) -> None:
-        what = (
-            f"sampler {sampler.index} was lost ({why}); its {sampler.size} environments begin anew"
-        )
-        first = sampler.index * sampler.size
-        gone = tuple(range(first, first + sampler.size))
-        self.faults.append(Fault(what=what, env_id=None, worker=sampler.index, lost=gone))
+        envs = tuple(sampler.envs)
+        what = f"sampler {sampler.index} was lost ({why}); its {len(envs)} environments begin anew"
+        self.faults.append(Fault(what=what, env_id=None, worker=sampler.index, lost=envs))
         if len(self.faults) > self._max_restarts:
             raise WorkerError(
                 f"samplers were lost {len(self.faults)} times, more than --max-restarts "
@@ -251,6 +264,8 @@ class Together:
                         gathered[part.index] = rollout
             if self._stop():
                 raise Stopped
+            if not gathered:
+                time.sleep(POLL_S / 4)
         return side_by_side([gathered[index] for index in sorted(gathered)])
 
     def save(self) -> Arrays:
@@ -268,21 +283,6 @@ class Together:
     def close(self) -> None:
         for part in self.parts:
             part.close()
-
-
-def side_by_side(rollouts: Sequence[Rollout]) -> Rollout:
-    """The columns of several rollouts as one."""
-    if len(rollouts) == 1:
-        return rollouts[0]
-    per_column = ("versions", "next_obs")
-    return Rollout(
-        **{
-            name: np.concatenate(
-                [getattr(one, name) for one in rollouts], axis=0 if name in per_column else 1
-            )
-            for name in Rollout._fields
-        }
-    )
 
 
 # --- from settings to samplers --------------------------------------------------------------------
@@ -318,7 +318,7 @@ def on_ray(config: TrainConfig, network: Network | None) -> Recipe:
         parts = samplers if config.algo == "impala" else [Together(samplers)]
         source, learner = open_source(config, parts), open_learner(config, stepper)
         nodes = len({fact["node"] for fact in facts})
-        envs = sum(sampler.size for sampler in samplers)
+        envs = sum(len(sampler.envs) for sampler in samplers)
         note = (
             f"{envs} environments in {len(samplers)} samplers on {nodes} node"
             f"{'s' if nodes > 1 else ''} of Ray"
@@ -344,10 +344,9 @@ def open_samplers(config: TrainConfig) -> tuple[list[RemoteSampler], list[dict[s
             num_samplers=1, num_envs_per_worker=None, resume=None, config=None, start_from=None,
             seed=config.seed if config.env == "cage2" else config.seed + 1_000_003 * index,
             device="cpu", overlap=False, algo="ppo" if config.env == "cage2" else config.algo,
-            total_steps=config.total_steps, total_episodes=config.total_episodes,
         )  # fmt: skip
         actor = remote.remote(part, low)
-        samplers.append(RemoteSampler(actor, index, high - low, orders, weights, log))
+        samplers.append(RemoteSampler(actor, index, range(low, high), orders, weights, log))
     asked = [sampler.actor.describe.remote() for sampler in samplers]
     _ready, late = ray.wait(asked, num_returns=len(asked), timeout=START_S)
     if late:
@@ -378,8 +377,7 @@ def open_stepper(
         seen, done = facts[0]["spaces"]
         _, stepper, device = open_networks(config, seen, done, network)
         return stepper, device, (config.env,)
-    obs_size = {"bits": NUM_BITS, "history": HISTORY_SIZE}[config.observation]
-    policy = make_policy(config, obs_size)
+    policy = make_policy(config)
     if not plain_is_asked(config, network):
         crew = Crew(count_threads(config))
         return CompiledStepper(policy, crew, config.minibatch_size), "cpu", RED_AGENTS

@@ -30,7 +30,7 @@ from phalanx.recipe import (
 )
 from phalanx.run_folder import RunFolder
 from phalanx.sources import InStep, Replay
-from phalanx.tally import COMPLIANCE, Episode, Tally, compliance_of, episodes_of
+from phalanx.tally import COMPLIANCE, Episode, Tally, compliance_of, episodes_of, passes_gate
 
 BEFORE = ("update", "episodes", "steps", "return")
 AFTER = (
@@ -323,16 +323,12 @@ def followed(run: Run) -> dict[str, Any]:
     """How well the last episodes followed their workflow, if they had one."""
     if run.workflow is None:
         return {}
-    config, figures = run.config, compliance_of(run.recent)
-    passed = (
-        figures["compliance"] >= config.compliance_threshold
-        and figures["fixes_per_episode"] >= config.min_fixes
-    )
+    figures = compliance_of(run.recent)
     return {
         "workflow": run.workflow,
         "alignment": interval([e.alignment for e in run.recent]) if run.recent else None,
         **{name: value if math.isfinite(value) else None for name, value in figures.items()},
-        "follows_workflow": passed,
+        "follows_workflow": passes_gate(figures, run.config),
     }
 
 

@@ -3,6 +3,7 @@
 import csv
 import fcntl
 import io
+import shutil
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -60,6 +61,12 @@ class RunFolder:
 
     def write_summary(self, summary: dict[str, Any]) -> None:
         write_json(self.path / "summary.json", summary)
+
+    def remove_if_empty(self) -> None:
+        """Leave nothing of a run that could not begin."""
+        within = {path.name for path in self.path.iterdir()}
+        if within <= {".lock", "checkpoints"} and not any((self.path / "checkpoints").iterdir()):
+            shutil.rmtree(self.path)
 
     def close(self) -> None:
         for table in self._tables.values():

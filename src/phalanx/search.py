@@ -1,5 +1,6 @@
 """Which order of repair is best? Try one, measure it, believe, until the budget is spent."""
 
+import contextlib
 import dataclasses
 import json
 import time
@@ -10,12 +11,12 @@ from typing import Any, NamedTuple
 from phalanx.beliefs import Beliefs, Visit
 from phalanx.cage2.workflow import NAMED_ORDERS, order_name, order_number
 from phalanx.checkpoint import last_checkpoint
-from phalanx.cluster import connect, count_cpus, run_tasks
+from phalanx.cluster import connected, count_cpus, run_tasks
 from phalanx.errors import RunError
 from phalanx.evaluate import interval
 from phalanx.learn.sampler import Stopped
 from phalanx.machine import describe_versions, peak_memory_mb
-from phalanx.recipe import Network, find_network
+from phalanx.recipe import Network, find_network, make_policy
 from phalanx.results import write_json, write_text
 from phalanx.run import Run
 from phalanx.run_folder import RunFolder, read_config
@@ -30,7 +31,7 @@ from phalanx.search_logs import (
     read_shard,
     update_rows,
 )
-from phalanx.trained import load_defender, policy_for
+from phalanx.trained import load_defender
 from phalanx.workshop import CONFIRM, FINAL, Outcome, Workshop, try_far_away
 
 MAY_CHANGE = ("num_threads", "baseline", "confirm_episodes", "checkpoint_every")
@@ -64,9 +65,11 @@ def search(config: SearchConfig, heard: Heard = lambda *_: None) -> "Search":
     network = find_network(config.network)
     if config.start_from is not None:
         check_start(Path(config.start_from), config, network)
-    folder = RunFolder(path)
-    leave = connect(config.ray_address) if config.runner == "ray" else None
-    try:
+    with contextlib.ExitStack() as until_the_end:
+        if config.runner == "ray":
+            until_the_end.enter_context(connected(config.ray_address))
+        folder = RunFolder(path)
+        until_the_end.callback(folder.close)
         if config.resume is None and (path / "config.yaml").exists():
             raise RunError(
                 f"{path} holds a search already; give another --name, or --resume {path}"
@@ -79,10 +82,6 @@ def search(config: SearchConfig, heard: Heard = lambda *_: None) -> "Search":
         if config.resume is None:  # only now: what was not wholly taken over cannot be resumed
             folder.write_config(config.as_dict())
         found.go()
-    finally:
-        folder.close()
-        if leave is not None:
-            leave()
     return found
 
 
@@ -100,7 +99,7 @@ def check_start(path: Path, config: SearchConfig, network: Network | None) -> No
     if not defender.is_told:
         raise RunError(f"{path} is not told an order; start from a run of train --workflow all")
     if defender.policy is not None:
-        theirs, ours = defender.policy.theta.size, policy_for(config).theta.size
+        theirs, ours = defender.policy.theta.size, make_policy(config).theta.size
         if theirs != ours:
             raise RunError(
                 f"cannot start from {path}: it has {theirs} weights, these settings make {ours}; "

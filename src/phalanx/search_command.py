@@ -15,7 +15,7 @@ from phalanx.evaluate import HALF_WIDTH
 from phalanx.run import Run
 from phalanx.search import Search, search
 from phalanx.search_config import SearchConfig
-from phalanx.tally import compliance_of, in_words
+from phalanx.tally import compliance_of, in_words, passes_gate
 
 SHOWN = 10  # orders of the live table
 
@@ -129,12 +129,12 @@ def show_results(found: Search) -> None:
         f"the gate (compliance {config.compliance_threshold:.0%}, {config.min_fixes:g} fixes an "
         "episode)"
     )
-    if not any(passes(row, config) for row in found.finals):
+    if not any(passes_gate(row, config) for row in found.finals):
         print(
             f"no order passed {gate}: the winner is the best of those that came nearest; more "
             "--alignment-lambda or --total-episodes may help"
         )
-    elif not passes(found.confirmed[0], config):
+    elif not passes_gate(found.confirmed[0], config):
         print(f"the winner passed {gate} in the finals, but not in this table")
     if found.difference is not None:
         d = found.difference
@@ -142,12 +142,6 @@ def show_results(found: Search) -> None:
             f"winner minus the learner without workflows, at {config.total_episodes:,} episodes "
             f"each and on the same dice: {d['mean']:+.2f} ± {HALF_WIDTH * d['stderr']:.2f}"
         )
-
-
-def passes(row: dict[str, Any], config: SearchConfig) -> bool:
-    """Whether a policy's figures are through the gate."""
-    follows = (row["compliance"] or 0) >= config.compliance_threshold
-    return bool(follows and row["fixes_per_episode"] >= config.min_fixes)
 
 
 def _pair(mean: Any, stderr: Any) -> str:

@@ -17,7 +17,7 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from phalanx.cluster import connected, most_cores, silence
 from phalanx.errors import ConfigError, PhalanxError, RunError
@@ -143,7 +143,7 @@ def over_seeds(outcomes: Sequence[Outcome]) -> tuple[float | None, float | None]
         stderr = outcomes[0].stderr
         return means[0], None if stderr is None else HALF_WIDTH * stderr
     stderr = float(np.std(means, ddof=1)) / len(means) ** 0.5
-    return float(np.mean(means)), float(student.ppf(0.975, len(means) - 1)) * stderr
+    return float(np.mean(means)), float(stdtrit(len(means) - 1, 0.975)) * stderr
 
 
 def sweep(config: SweepConfig, heard: Callable[[Sweep], None] = lambda swept: None) -> Sweep:

@@ -2,11 +2,12 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from phalanx.config import TrainConfig
 from phalanx.learn.rollout import Rollout
 
 COMPLIANCE = ("compliance", "fixes_per_episode", "share_without_fix")
@@ -41,6 +42,14 @@ def compliance_of(episodes: Sequence[Episode]) -> dict[str, float]:
         (fixes == 0).mean(),
     )
     return dict(zip(COMPLIANCE, map(float, figures), strict=True))
+
+
+def passes_gate(figures: Mapping[str, Any], config: TrainConfig) -> bool:
+    """Whether a policy follows its order, and by more than a lucky fix."""
+    compliance = figures["compliance"]
+    if compliance is None or figures["fixes_per_episode"] < config.min_fixes:
+        return False
+    return bool(compliance >= config.compliance_threshold)  # never if it is no number
 
 
 def in_words(figures: dict[str, float]) -> str:

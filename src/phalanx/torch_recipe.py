@@ -24,7 +24,7 @@ from phalanx.recipe import (
 def on_cage2(config: TrainConfig, network: Network | None, first_index: int = 0) -> Recipe:
     """Plain torch on the compiled game."""
     batches = open_batches(config, first_index)
-    policy = make_policy(config, batches[0].shown.obs.shape[1])
+    policy = make_policy(config)
     stepper, device = open_module_stepper(config, policy, network)
     samplers = [
         PlainSampler(

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from phalanx.cage2.observation import HISTORY_SIZE, NUM_BITS
 from phalanx.cage2.scenario import NUM_ACTIONS
 from phalanx.cage2.workflow import CODES, parse_order
 from phalanx.checkpoint import last_checkpoint, load_checkpoint
@@ -94,7 +93,7 @@ def load_defender(path: Path, network: Network | None = None) -> TrainedDefender
         saved = facts["config"]
         _needed = [saved[name] for name in ("observation", "hidden", "actions", "critic_truth")]
         config = TrainConfig(**_settings(saved))
-        policy = policy_for(config)
+        policy = make_policy(config)
         if "theta" in arrays:
             if arrays["theta"].shape != policy.theta.shape or arrays["theta"].dtype != np.float32:
                 raise CheckpointError(f"{path}: the weights do not fit the settings beside them")
@@ -118,12 +117,6 @@ def load_defender(path: Path, network: Network | None = None) -> TrainedDefender
 def _settings(saved: dict[str, Any]) -> dict[str, Any]:
     """The settings of a checkpoint, with tuples where JSON has lists."""
     return {name: tuple(v) if isinstance(v, list) else v for name, v in saved.items()}
-
-
-def policy_for(config: TrainConfig) -> Policy:
-    """Networks of the sizes that a run on CAGE-2 has."""
-    width = {"bits": NUM_BITS, "history": HISTORY_SIZE}[config.observation]
-    return make_policy(config, width)
 
 
 def _defender(config: TrainConfig, logits: Any, policy: Policy | None = None) -> TrainedDefender:

@@ -15,11 +15,12 @@ import numpy as np
 
 from phalanx.cage2.scenario import HORIZONS
 from phalanx.checkpoint import last_checkpoint
-from phalanx.config import EvaluateConfig, TrainConfig
+from phalanx.config import TrainConfig
 from phalanx.display import progress_display
 from phalanx.errors import RunError, WorkerError
 from phalanx.evaluate import evaluate, interval, show_beside_winner
 from phalanx.evaluate import show as show_table
+from phalanx.evaluate_config import EvaluateConfig
 from phalanx.learn.sampler import Stopped
 from phalanx.recipe import (
     Network,
@@ -79,6 +80,7 @@ def train(
         if run is not None:
             run.recipe.close()
         folder.close()
+        folder.remove_if_empty()
     return run
 
 

@@ -21,7 +21,7 @@ from phalanx.run import Run
 from phalanx.run_folder import RunFolder
 from phalanx.search_config import SearchConfig
 from phalanx.search_logs import find_policy, own_seed
-from phalanx.tally import compliance_of
+from phalanx.tally import compliance_of, passes_gate
 from phalanx.trained import TrainedDefender, load_defender
 from phalanx.training import train
 
@@ -84,8 +84,7 @@ class Workshop:
 
     def train_own(self, number: int, episodes: int, tried: Sequence[int]) -> tuple[int, str]:
         """Training on this order alone; its episodes, and what ended it."""
-        c = self.config
-        share = c.school_part
+        c, share = self.config, self.config.school_part
         rate, entropy = learning_rate_at(c, share), entropy_weight_at(c, share)
         best, since, why = -math.inf, 0, "cap"
 
@@ -95,9 +94,7 @@ class Workshop:
             gained = float(np.mean([episode.total for episode in recent]))
             since = 0 if gained > best + GAIN else since + 1
             best = max(best, gained)
-            figures = compliance_of(recent)
-            passed = figures["compliance"] >= c.compliance_threshold
-            passed = passed and figures["fixes_per_episode"] >= c.min_fixes
+            passed = passes_gate(compliance_of(recent), c)
             # A network of its own learns before it may stop; a shared one only if it must.
             if passed and (c.policy == "shared" or run.updates >= c.patience):
                 run.enough, why = True, "gate"

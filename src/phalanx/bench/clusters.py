@@ -5,11 +5,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
-
-from phalanx.bench.learning import Case, Measure, paced, whole
+from phalanx.bench.learning import Case, Measure, measure_in_turn, paced, show_cases, whole
 from phalanx.cluster import connect
 from phalanx.config import BenchConfig, TrainConfig
 from phalanx.display import progress_display
@@ -24,8 +20,7 @@ TURNS = TrainConfig(
 )  # fmt: skip
 SLOW = TrainConfig(
     env="phalanx.bench.envs:Computes", algo="impala", runner="ray", num_workers=0, update_steps=16,
-    num_envs=4, num_samplers=1, cpus_per_sampler=0.1,
-    total_steps=1_000_000_000,
+    num_envs=4, num_samplers=1, cpus_per_sampler=0.1, total_steps=1_000_000_000,
 )  # fmt: skip
 
 
@@ -67,12 +62,7 @@ def main(config: BenchConfig) -> int:
         with ExitStack() as stack, progress_display("cases") as progress:
             task = progress.add_task("starting", total=None, note="")
             cases = open_cases(stack)
-            progress.update(task, total=config.rounds * len(cases))
-            for _ in range(config.rounds):
-                for case in cases.values():
-                    progress.update(task, description=case.name)
-                    case.speeds.append(case.measure(config.seconds or 0.0))
-                    progress.advance(task)
+            measure_in_turn(cases, config, progress, task)
     finally:
         leave()
     speeds = [case.speed for case in cases.values()]
@@ -81,14 +71,7 @@ def main(config: BenchConfig) -> int:
         "training, Ray actors / threads": speeds[3] / speeds[2],
         "3 ms a step, 2 Ray actors / 1": speeds[5] / speeds[4],
     }
-    table = Table(box=SIMPLE_HEAD, title="A second (median of rounds)")
-    for name in ("case", "median", "best"):
-        table.add_column(name, justify="left" if name == "case" else "right")
-    for case in cases.values():
-        table.add_row(case.name, f"{case.speed:,.0f}", f"{max(case.speeds):,.0f}")
-    Console(width=100).print(table)
-    for name, ratio in ratios.items():
-        print(f"{name}: {ratio:.2f}")
+    show_cases(cases, ratios, "A second (median of rounds)")
     machine = describe_machine()
     print(", ".join(f"{name} {value}" for name, value in machine.items()))
     if config.json is not None:

@@ -260,12 +260,7 @@ def main(config: BenchConfig) -> int:
     with ExitStack() as stack, progress_display("cases") as progress:
         task = progress.add_task("starting", total=None, note="")
         cases = open_cases(config, stack)
-        progress.update(task, total=config.rounds * len(cases))
-        for _ in range(config.rounds):
-            for case in cases.values():
-                progress.update(task, description=case.name)
-                case.speeds.append(case.measure(config.seconds or 0.0))
-                progress.advance(task)
+        measure_in_turn(cases, config, progress, task)
         result = summarise(cases)
         if config.what == "train":
             progress.update(task, description="starting fresh processes")
@@ -274,6 +269,16 @@ def main(config: BenchConfig) -> int:
     if config.json is not None:
         write_json(config.json, result)
     return 0
+
+
+def measure_in_turn(cases: dict[str, Case], config: BenchConfig, progress: Any, task: Any) -> None:
+    """Every case once a round."""
+    progress.update(task, total=config.rounds * len(cases))
+    for _ in range(config.rounds):
+        for case in cases.values():
+            progress.update(task, description=case.name)
+            case.speeds.append(case.measure(config.seconds or 0.0))
+            progress.advance(task)
 
 
 def summarise(cases: dict[str, Case]) -> dict[str, Any]:
@@ -341,15 +346,19 @@ def measure_auto(cases: dict[str, Case]) -> dict[str, Any]:
     return {"auto_num_envs": size, "auto_of_best": round(speeds[size] / max(speeds.values()), 3)}
 
 
-def show(cases: dict[str, Case], result: dict[str, Any]) -> None:
-    table = Table(box=SIMPLE_HEAD, title="Episodes of 100 turns a second (median of rounds)")
+def show_cases(cases: dict[str, Case], ratios: dict[str, float], title: str) -> None:
+    table = Table(box=SIMPLE_HEAD, title=title)
     for name in ("case", "median", "best"):
         table.add_column(name, justify="left" if name == "case" else "right")
     for case in cases.values():
         table.add_row(case.name, f"{case.speed:,.0f}", f"{max(case.speeds):,.0f}")
     Console(width=100).print(table)
-    for name, ratio in result["ratios"].items():
+    for name, ratio in ratios.items():
         print(f"{name}: {ratio:.2f}")
+
+
+def show(cases: dict[str, Case], result: dict[str, Any]) -> None:
+    show_cases(cases, result["ratios"], "Episodes of 100 turns a second (median of rounds)")
     facts = ("first_update_s", "peak_memory_mb", "logging_share", "auto_num_envs", "auto_of_best")
     print(", ".join(f"{name} {result[name]}" for name in facts if name in result))
     print(", ".join(f"{name} {value}" for name, value in result["machine"].items()))

@@ -1,5 +1,6 @@
 """The arrays of T turns in N environments: what samplers write and learners read."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,6 +9,7 @@ import numpy.typing as npt
 from phalanx.cage2.rule import records
 from phalanx.cage2.scoring import CONDUCT
 
+PER_COLUMN = ("versions", "next_obs")  # all others are [T, N, ...]
 Arrays = dict[str, npt.NDArray[Any]]  # what checkpoints are made of
 
 
@@ -73,10 +75,23 @@ def empty_rollout(
 
 def columns_of(rollout: Rollout, chosen: Any) -> Rollout:
     """Some columns of a rollout: those of a slice as views, of an array of numbers as copies."""
-    per_column = ("versions", "next_obs")
     return Rollout(
         **{
-            name: array[chosen] if name in per_column else array[:, chosen]
+            name: array[chosen] if name in PER_COLUMN else array[:, chosen]
             for name, array in rollout._asdict().items()
+        }
+    )
+
+
+def side_by_side(rollouts: Sequence[Rollout]) -> Rollout:
+    """The columns of several rollouts as one."""
+    if len(rollouts) == 1:
+        return rollouts[0]
+    return Rollout(
+        **{
+            name: np.concatenate(
+                [getattr(one, name) for one in rollouts], axis=0 if name in PER_COLUMN else 1
+            )
+            for name in Rollout._fields
         }
     )
