@@ -1,8 +1,10 @@
 """Run a command with a Ray of its own, and see that nothing of it is left."""
 
+import contextlib
 import os
 import secrets
 import shutil
+import signal
 import tempfile
 import time
 from pathlib import Path
@@ -46,11 +48,24 @@ class Marked:
         return found
 
     def alive(self) -> list[str]:
-        found = []
+        return list(self.processes().values())
+
+    def kill(self) -> None:
+        """As when the machine loses its power."""
+        while found := self.processes():
+            for pid in found:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(0.1)
+
+    def processes(self) -> dict[int, str]:
+        """The command lines of its processes that are alive, by their numbers."""
+        found = {}
         for entry in Path("/proc").glob("[0-9]*"):
             try:
                 if f"{MARK}={self.mark}".encode() in (entry / "environ").read_bytes():
-                    found.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+                    line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                    found[int(entry.name)] = line
             except OSError:  # it has just ended, or is somebody else's
                 continue
         return found

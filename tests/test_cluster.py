@@ -4,6 +4,9 @@ import csv
 import json
 import os
 import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import phalanx
+from phalanx.checkpoint import load_checkpoint
 from phalanx.cli import main
 from phalanx.config import TrainConfig
 from phalanx.errors import ConfigError, MissingError, WorkerError
@@ -18,6 +23,7 @@ from phalanx.run import Run
 from phalanx.search import search
 from phalanx.search_config import SearchConfig
 from phalanx.training import train
+from tests.leftovers import Marked
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'phalanx[ray]'")
 pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own
@@ -129,6 +135,49 @@ def test_a_node_that_dies_costs_its_samplers_an_episode(cluster: Any, tmp_path: 
     assert run.faults_recorded >= 1
 
 
+def test_a_slow_learner_slows_its_samplers_down(cluster: Any, tmp_path: Path) -> None:
+    played: list[int] = []
+
+    def think(run: Run) -> None:
+        time.sleep(0.3)
+        played[:] = [
+            ray.get(sampler.actor.describe.remote())["played"] for sampler in run.source.samplers
+        ]
+        assert sum(played) <= run.updates + 2 * len(played)  # one under way, one ahead
+
+    config = small(tmp_path, "slow", runner="ray", algo="impala", num_samplers=2)
+    run = train(config, on_update=think)
+    assert sum(played) >= run.updates > 3
+
+
+def test_a_machine_that_dies_is_resumed_to_the_same_weights(tmp_path: Path) -> None:
+    """The learner, its Ray and all samplers are killed at once; a checkpoint is left."""
+    whole = train(small(tmp_path, "whole", total_steps=20 * 25 * 60))
+    flags = [
+        "--n-envs", "20", "--update-steps", "25", "--horizon", "40", "--hidden", "16",
+        "--minibatch-size", "200", "--checkpoint-every", "2", "--k-epochs", "2",
+        "--num-samplers", "4", "--runner", "ray", "--output-dir", str(tmp_path),
+    ]  # fmt: skip
+    command = [sys.executable, "-m", "phalanx.cli", "train", *flags]
+    budget = ["--total-steps", str(20 * 25 * 60)]
+    part = tmp_path / "part"
+    with Marked() as marked:
+        child = subprocess.Popen([*command, "--name", "part", *budget], env=marked.env)
+        while not (part / "checkpoints" / "last.npz").exists():
+            time.sleep(0.05)
+            assert child.poll() is None
+        marked.kill()
+        child.wait()
+        assert not (part / "summary.json").exists()
+        subprocess.run(
+            [*command, "--resume", str(part), *budget], env=marked.env, check=True,
+            stdout=subprocess.DEVNULL,
+        )  # fmt: skip
+        assert marked.left() == []
+    arrays, _ = load_checkpoint(part / "checkpoints" / "last.npz")
+    assert np.array_equal(arrays["theta"], theta(whole))
+
+
 def test_other_environments_are_played_on_the_cluster(cluster: Any, tmp_path: Path) -> None:
     config = TrainConfig(
         env="CartPole-v1", runner="ray", num_samplers=2, num_envs_per_worker=4, num_workers=0,
@@ -162,6 +211,18 @@ def test_orders_are_tried_at_the_same_time_all_over_the_cluster(
     assert done.winner is not None
 
 
+@pytest.mark.parametrize("before", ["", "import ray; "], ids=["alone", "imported before"])
+def test_our_own_ray_can_be_started_twice_and_stays_on_loopback(before: str) -> None:
+    code = before + (
+        "from phalanx.cluster import connected\n"
+        "for _ in range(2):\n"
+        "    with connected(None) as ray:\n"
+        "        print(ray.get(ray.put(0)), ray.nodes()[0]['NodeManagerAddress'])"
+    )
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True)
+    assert done.stdout.decode().splitlines() == ["0 127.0.0.1"] * 2, done.stderr.decode()
+
+
 def test_an_environment_that_cannot_be_opened_is_named(cluster: Any, tmp_path: Path) -> None:
     config = TrainConfig(
         env="no_such_module:make", runner="ray", num_samplers=2, num_envs=4, output_dir=tmp_path,
@@ -169,6 +230,28 @@ def test_an_environment_that_cannot_be_opened_is_named(cluster: Any, tmp_path: P
     )  # fmt: skip
     with pytest.raises(WorkerError, match=r"sampler 0 on node \w+: .*no_such_module"):
         train(config)
+
+
+def test_another_phalanx_on_a_node_is_named(
+    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = phalanx.__version__
+    monkeypatch.setattr(phalanx, "__version__", "9.9")
+    with pytest.raises(ConfigError, match=rf"node \w+ has phalanx {there}, this is 9.9"):
+        train(small(tmp_path, "other", runner="ray"))
+
+
+def test_another_ray_is_named(cluster: Any) -> None:
+    code = (
+        "import ray; ray.__version__ = '0.1'\n"
+        "from phalanx.cli import main\n"
+        f"main('train --runner ray --ray-address {cluster.address}'.split())"
+    )
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True)
+    line = done.stderr.decode().strip()
+    assert line.count("\n") == 0
+    assert ray.__version__ in line
+    assert "0.1" in line
 
 
 def test_more_cpus_than_there_are_is_said_at_once(cluster: Any, tmp_path: Path) -> None:

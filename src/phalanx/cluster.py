@@ -7,6 +7,7 @@ import os
 import secrets
 import shutil
 import socket
+import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -51,7 +52,9 @@ def connected(address: str | None) -> Iterator[Any]:
     """
     with contextlib.ExitStack() as until_the_end:
         until_the_end.enter_context(_quiet_log())
-        until_the_end.enter_context(_environment(QUIET | (_private() if address is None else {})))
+        until_the_end.enter_context(_environment(QUIET | (ON_LOOPBACK if address is None else {})))
+        if address is None:
+            _ask_for_a_token()
         ray = import_ray()
         if not ray.is_initialized():
             temp = until_the_end.enter_context(_temporary_folder()) if address is None else None
@@ -101,14 +104,15 @@ def most_cores() -> int:
 def _join(ray: Any, address: str | None, temp: str | None) -> None:
     how: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
     if address is None:
-        ray.init(
-            address="local",
-            num_cpus=count_cores(),
-            object_store_memory=STORE_BYTES,
-            include_dashboard=False,
-            _temp_dir=temp,
-            **how,
-        )
+        with _told_to_stay_on_loopback(ray):
+            ray.init(
+                address="local",
+                num_cpus=count_cores(),
+                object_store_memory=STORE_BYTES,
+                include_dashboard=False,
+                _temp_dir=temp,
+                **how,
+            )
         return
     check_that_somebody_listens(address)
     try:
@@ -127,6 +131,17 @@ def _join(ray: Any, address: str | None, temp: str | None) -> None:
         ) from None
 
 
+@contextlib.contextmanager
+def _told_to_stay_on_loopback(ray: Any) -> Iterator[None]:
+    """What ON_LOOPBACK says, for a Ray that was imported before it was said."""
+    constants = ray._private.ray_constants
+    before, constants.ENABLE_RAY_CLUSTER = constants.ENABLE_RAY_CLUSTER, False
+    try:
+        yield
+    finally:
+        constants.ENABLE_RAY_CLUSTER = before
+
+
 def check_that_somebody_listens(address: str) -> None:
     """Ray itself would try for half a minute."""
     if address == "auto":
@@ -143,13 +158,13 @@ def check_that_somebody_listens(address: str) -> None:
         ) from None
 
 
-def _private() -> dict[str, str]:
-    """Nobody else can talk to our own Ray, and its token is not left in the home folder."""
-    return {
-        **ON_LOOPBACK,
-        "RAY_AUTH_MODE": "token",
-        "RAY_AUTH_TOKEN": secrets.token_hex(32),
-    }
+def _ask_for_a_token() -> None:
+    """Nobody else can talk to our own Ray, and its token is not left in the home folder.
+
+    Ray reads this once, when it is imported. A process that has imported it before goes without.
+    """
+    if "ray" not in sys.modules and "RAY_AUTH_MODE" not in os.environ:
+        os.environ.update(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32))
 
 
 @contextlib.contextmanager

@@ -49,7 +49,7 @@ class Player:
     """What runs in a Ray actor: environments, and a copy of the policy."""
 
     def __init__(self, config: TrainConfig, first_index: int) -> None:
-        self.error = ""
+        self.error, self.played = "", 0
         try:
             warnings.simplefilter("ignore")
             self.recipe = open_recipe(config, first_index=first_index)
@@ -64,6 +64,7 @@ class Player:
             "version": phalanx.__version__,
             "node": import_ray().get_runtime_context().get_node_id(),
             "pid": os.getpid(),
+            "played": self.played,
         }
         pool = None if self.error else getattr(self.sampler, "pool", None)
         if pool is not None:
@@ -75,6 +76,7 @@ class Player:
         if prices is not None:
             self.sampler.orders.gains[:], self.sampler.orders.costs[:] = prices
         self.sampler.take(weights, version)
+        self.played += 1
         return self.sampler.collect(shaping), np.array(self.sampler.running)
 
     def save(self) -> Arrays:

@@ -70,6 +70,12 @@ class Paced(Nothing):
         return super().step(action)
 
 
+class Sleepy(Paced):
+    """Sleeps for twenty milliseconds: many of them fit on one core."""
+
+    sleep_s = 0.02
+
+
 class Signals(Nothing):
     """A light is on; the button under it gives 1, the others nothing. Episodes of 20 steps.
 
