@@ -35,21 +35,30 @@ class History:
         self.scans: dict[int, list[int]] = {h: [] for h in range(NUM_HOSTS)}
         self.exploits: dict[int, list[int]] = {h: [] for h in range(NUM_HOSTS)}
         self.decoys: dict[int, set[str]] = {h: set() for h in range(NUM_HOSTS)}
+        self.found: dict[int, set[str]] = {h: set() for h in range(NUM_HOSTS)}
+        self.repairs: dict[str, dict[int, list[int]]] = {
+            verb: {h: [] for h in range(NUM_HOSTS)} for verb in ("Remove", "Restore")
+        }
+        self.active: list[set[int]] = []
 
     def observe(self, action: int, bits: Any) -> None:
         self.bits = [float(bit) for bit in bits]
         self.actions.append(action)
         if action >= 2:
             verb, host = HOST_VERBS[(action - 2) // NUM_HOSTS], (action - 2) % NUM_HOSTS
+            if verb in self.repairs:
+                self.repairs[verb][host].append(len(self.actions))
             if verb == "Restore":
                 self.decoys[host].clear()
             elif verb.startswith("Decoy") and can_place(host, verb, self.decoys[host]):
                 self.decoys[host].add(verb)
         now = len(self.actions)
+        self.active.append({h for h in range(NUM_HOSTS) if bits[4 * h] or bits[4 * h + 1]})
         for h in range(NUM_HOSTS):
             activity = (bits[4 * h], bits[4 * h + 1])
             if activity == (1, 0):
                 self.scans[h].append(now)
+                self.found[h] |= self.decoys[h]
             elif activity == (1, 1):
                 self.exploits[h].append(now)
 
@@ -76,6 +85,27 @@ class History:
             verb,
             host,
             [np.float32(now) / np.float32(self.horizon)],
+        ]
+        return np.array([value for part in parts for value in part], np.float32)
+
+    def more(self) -> Any:
+        """What `memory` observations have beyond that."""
+        now, hosts = len(self.actions), range(NUM_HOSTS)
+
+        def near(turns: list[int]) -> Any:
+            return np.float32(1) / np.float32(1 + now - turns[-1]) if turns else 0
+
+        possible = [(h, d.name) for h in hosts for d in DECOYS if can_place(h, d.name, set())]
+        stays = roams = False
+        if now >= 3 and any(2 in turns for turns in self.scans.values()):
+            roams = any(2 not in self.scans[h] for h in self.active[2])
+            stays = not roams
+        parts = [
+            [near(self.repairs["Remove"][h]) for h in hosts],
+            [near(self.repairs["Restore"][h]) for h in hosts],
+            [np.float32(min(8, len(self.exploits[h]))) / np.float32(8) for h in hosts],
+            [float(name in self.found[h]) for h, name in possible],
+            [float(stays), float(roams)],
         ]
         return np.array([value for part in parts for value in part], np.float32)
 

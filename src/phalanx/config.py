@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from phalanx.cage2.observation import OBS_SIZES
 from phalanx.cage2.scoring import ALIGNMENTS
 from phalanx.cage2.settings import (
     checked_horizon,
@@ -94,7 +95,8 @@ class TrainConfig:
     rules: str = "2.1-leaderboard"
     """rule set: 2.1-final, or 2.1-leaderboard as the challenge was scored"""
     observation: str = "history"
-    """what the actor sees: bits (the 52), or history (these and what a defender can remember)"""
+    """what the actor sees: bits (the 52), history (and what a defender can remember), or memory
+    (and more of it: own repairs, exploits counted, decoys that red has found, red's style)"""
     horizon: int = 100
     """turns of an episode"""
     condition: tuple[float, ...] = ()
@@ -203,7 +205,7 @@ class TrainConfig:
             ("device", ("auto", "cpu", "cuda")),
             ("learner", ("auto", "compiled", "torch")),
             ("algo", ("ppo", "impala", "a3c")),
-            ("observation", ("bits", "history")),
+            ("observation", tuple(OBS_SIZES)),
             ("turn_weights", ("leaderboard", "flat")),
             ("actions", ("useful", "all")),
             ("alignment", ALIGNMENTS),

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from phalanx.cage2.batch import Batch
 from phalanx.cage2.crew import Crew
-from phalanx.cage2.observation import HISTORY_SIZE, NUM_BITS
+from phalanx.cage2.observation import OBS_SIZES
 from phalanx.cage2.scenario import HORIZONS, NUM_ACTIONS, RED_AGENTS, useful_actions
 from phalanx.cage2.scoring import FIXES, NO_ORDERS, Orders, make_orders
 from phalanx.cage2.settings import count_cores
@@ -31,7 +31,6 @@ from phalanx.learn.stepper import Stepper
 from phalanx.sources import Ahead, InStep
 
 Network = Callable[[int, int, int], Any]  # (obs_size, truth_size, num_actions) -> torch module
-OBS_SIZES = {"bits": NUM_BITS, "history": HISTORY_SIZE}
 SIZES = (256, 512, 1024, 2048, 4096)  # that `--n-envs auto` chooses from
 FIRST_PRICE = 0.1  # `--alignment gate` begins with so much of lambda / 20
 NEAR = 0.97  # of the best speed: then the smaller one, which learns more often from as much

@@ -19,7 +19,7 @@ some_settings = st.fixed_dictionaries(
         "red_agent": st.sampled_from([*RED_AGENTS, "b_line=0.3,meander=0.6,sleep=0.1"]),
         "rules": st.sampled_from(RULE_SETS),
         "horizon": st.integers(1, 40),
-        "observation": st.sampled_from(["bits", "history"]),
+        "observation": st.sampled_from(["bits", "history", "memory"]),
         "seed": st.integers(0, 2**64 - 1),
         "same_step": st.booleans(),
     }

@@ -13,7 +13,7 @@ from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
 import phalanx
 from phalanx.cage2 import Cage2Env, Cage2VectorEnv
-from phalanx.cage2.observation import HISTORY_SIZE
+from phalanx.cage2.observation import OBS_SIZES
 from phalanx.cage2.scenario import NUM_ACTIONS
 from phalanx.errors import ActionError, ConfigError
 
@@ -27,7 +27,7 @@ def random_actions(turns: int, num_envs: int, seed: int = 0) -> Any:
 # --- one network ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("observation", ["bits", "history"])
+@pytest.mark.parametrize("observation", ["bits", "history", "memory"])
 @pytest.mark.parametrize("red_agent", ["b_line", "meander", "sleep"])
 def test_gymnasium_checks_the_env(observation: str, red_agent: str) -> None:
     env = gymnasium.make("phalanx/Cage2-v0", observation=observation, red_agent=red_agent)
@@ -133,7 +133,7 @@ def test_make_vec_gives_the_compiled_batch() -> None:
     assert rewards.shape == terminations.shape == truncations.shape == (7,)
 
 
-@pytest.mark.parametrize("observation", ["bits", "history"])
+@pytest.mark.parametrize("observation", ["bits", "history", "memory"])
 def test_same_step_autoreset_gives_final_observations_as_arrays(observation: str) -> None:
     envs = Cage2VectorEnv(6, red_agent="meander", horizon=25, observation=observation, seed=4)
     twin = Cage2VectorEnv(
@@ -318,7 +318,7 @@ def test_actions_may_be_a_list() -> None:
 
 
 def test_observation_spaces_hold_what_is_shown() -> None:
-    for observation, size in (("bits", 52), ("history", HISTORY_SIZE)):
+    for observation, size in OBS_SIZES.items():
         envs = Cage2VectorEnv(9, red_agent="meander", observation=observation, seed=6)
         assert envs.single_observation_space.shape == (size,)
         envs.reset()

@@ -6,8 +6,22 @@ import numpy as np
 import pytest
 
 from phalanx.cage2 import Batch, History, action_index
-from phalanx.cage2.observation import HISTORY_SIZE, LAST_HOST, LAST_VERB, SHARE_PASSED, STANDING
-from phalanx.cage2.scenario import DECOY_SPOTS, EXPLOIT_PORTS, HOSTS, NUM_ACTIONS, VERBS
+from phalanx.cage2.observation import (
+    HISTORY_SIZE,
+    LAST_HOST,
+    LAST_VERB,
+    SHARE_PASSED,
+    STANDING,
+    STYLE,
+)
+from phalanx.cage2.scenario import (
+    DECOY_SPOTS,
+    EXPLOIT_PORTS,
+    HOSTS,
+    NUM_ACTIONS,
+    RED_AGENTS,
+    VERBS,
+)
 from tests import naive
 from tests.cage2.game import Game, mask
 
@@ -105,18 +119,23 @@ def test_q12_a_decoy_hides_a_spoiled_haraka() -> None:
 # --- memory -------------------------------------------------------------------------------------
 
 
-def play_both(red_agent: str, turns: int, num_envs: int = 8) -> None:
+def play_both(red_agent: str, observation: str, turns: int, num_envs: int = 8) -> None:
     """Memory kept by the kernel, by `History` outside it, and by the definition: all equal."""
     settings = {"red_agent": red_agent, "horizon": 40, "seed": 3, "num_threads": 1}
-    inside = Batch(num_envs, observation="history", **settings)  # type: ignore[arg-type]
+    inside = Batch(num_envs, observation=observation, **settings)  # type: ignore[arg-type]
     bits = Batch(num_envs, observation="bits", **settings)  # type: ignore[arg-type]
-    outside = History(num_envs, horizon=40)
+    outside = History(num_envs, horizon=40, observation=observation)
     plain = [naive.History(40) for _ in range(num_envs)]
     obs = outside.begin()
     random = np.random.default_rng(5)
     for turn in range(turns):
         assert np.array_equal(inside.shown.obs, obs)
-        assert np.array_equal(inside.shown.obs, [one.observation() for one in plain])
+        expected = [one.observation() for one in plain]
+        if observation == "memory":
+            expected = [
+                np.append(obs, one.more()) for obs, one in zip(expected, plain, strict=True)
+            ]
+        assert np.array_equal(inside.shown.obs, expected)
         actions = random.integers(NUM_ACTIONS, size=num_envs)
         decoys = random.random(num_envs) < 0.5  # decoys and restores, mostly
         actions = np.where(decoys, random.integers(28, NUM_ACTIONS, size=num_envs), actions)
@@ -135,8 +154,21 @@ def play_both(red_agent: str, turns: int, num_envs: int = 8) -> None:
 
 
 @pytest.mark.parametrize("red_agent", ["b_line", "meander"])
-def test_history_follows_from_the_bits_and_own_actions_alone(red_agent: str) -> None:
-    play_both(red_agent, turns=100)
+@pytest.mark.parametrize("observation", ["history", "memory"])
+def test_history_follows_from_the_bits_and_own_actions_alone(
+    red_agent: str, observation: str
+) -> None:
+    play_both(red_agent, observation, turns=100)
+
+
+@pytest.mark.parametrize("red_agent", RED_AGENTS)
+def test_memory_tells_the_attackers_apart_after_three_turns(red_agent: str) -> None:
+    batch = Batch(500, red_agent=red_agent, observation="memory", seed=1)
+    for _ in range(20):
+        batch.play(np.zeros(500, int))
+    style = batch.shown.obs[:, STYLE : STYLE + 2]
+    expected = {"b_line": (1, 0), "meander": (0, 1), "sleep": (0, 0)}
+    assert (style == expected[red_agent]).all()
 
 
 def test_history_has_the_parts_that_it_names() -> None:

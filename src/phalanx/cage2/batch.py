@@ -9,7 +9,7 @@ import numpy.typing as npt
 from phalanx.cage2.crew import Crew
 from phalanx.cage2.kernel import Shown, allocate, begin_episodes, play_turns
 from phalanx.cage2.network import NETWORK, seed_networks
-from phalanx.cage2.observation import HISTORY_SIZE, MEMORY, NUM_BITS, action_masks
+from phalanx.cage2.observation import MEMORY, OBS_SIZES, action_masks, observation_kind
 from phalanx.cage2.rule import announce_compilation, records
 from phalanx.cage2.settings import (
     RedAgent,
@@ -24,7 +24,6 @@ from phalanx.cage2.settings import (
 )
 from phalanx.errors import ConfigError, choices
 
-OBSERVATIONS = ("bits", "history")
 DTYPES = ("float32", "uint8")
 
 
@@ -53,14 +52,14 @@ class Batch:
         same_step: bool = True,
     ) -> None:
         num_envs = checked_num_envs(num_envs)
-        if observation not in OBSERVATIONS:
-            raise ConfigError(choices("observation", observation, OBSERVATIONS))
+        self.kind = observation_kind(observation)
         name = getattr(dtype, "__name__", str(dtype))  # "uint8" and np.uint8 alike
         if name not in DTYPES:
             raise ConfigError(choices("dtype", name, DTYPES))
-        self.history = observation == "history"
-        if self.history and name != "float32":
-            raise ConfigError(f"history observations are float32, got dtype {name}; leave it out")
+        if self.kind and name != "float32":
+            raise ConfigError(
+                f"{observation} observations are float32, got dtype {name}; leave it out"
+            )
         plan, self.odds = red_agent_plan(red_agent, num_envs)
         self.horizon = checked_horizon(horizon)
         number = rule_set_number(rules)
@@ -70,8 +69,8 @@ class Batch:
 
         self.nets = records(num_envs, NETWORK)
         self.nets["red_plan"], self.nets["horizon"], self.nets["rules"] = plan, self.horizon, number
-        self.memories = records(num_envs if self.history else 1, MEMORY)
-        self.shown = allocate(num_envs, HISTORY_SIZE if self.history else NUM_BITS, name)
+        self.memories = records(num_envs if self.kind else 1, MEMORY)
+        self.shown = allocate(num_envs, OBS_SIZES[observation], name)
         announce_compilation(begin_episodes)
         self.reseed(seed)
 
@@ -104,7 +103,7 @@ class Batch:
 
     def _begin(self, chosen: npt.NDArray[np.bool_]) -> None:
         self.crew.settle()
-        begin_episodes(self.nets, self.memories, self.history, chosen, self.odds, self.shown)
+        begin_episodes(self.nets, self.memories, self.kind, chosen, self.odds, self.shown)
 
     def play(self, actions: npt.NDArray[Any], into: Shown | None = None) -> Shown:
         """One turn everywhere: actions int [N], each 0..144.
@@ -119,7 +118,7 @@ class Batch:
 
     def turn_arguments(self, actions: npt.NDArray[np.int64], shown: Shown) -> tuple[Any, ...]:
         """What `play_turns` takes."""
-        return self.nets, self.memories, self.history, actions, self.odds, self.same_step, shown
+        return self.nets, self.memories, self.kind, actions, self.odds, self.same_step, shown
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
         """bool [N, 145]: False for decoys that blue knows it cannot place.

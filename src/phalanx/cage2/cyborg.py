@@ -18,10 +18,9 @@ import numpy.typing as npt
 from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 
-from phalanx.cage2.batch import OBSERVATIONS
 from phalanx.cage2.defenders import Defender, Reactor, make_defender
 from phalanx.cage2.env import one_action
-from phalanx.cage2.observation import HISTORY_SIZE, NUM_BITS, History
+from phalanx.cage2.observation import OBS_SIZES, History
 from phalanx.cage2.scenario import (
     CHALLENGE_NAMES,
     HOSTS,
@@ -31,7 +30,7 @@ from phalanx.cage2.scenario import (
     RULE_SETS,
 )
 from phalanx.cage2.settings import checked_horizon, red_agent_weights, rule_set_number
-from phalanx.errors import ConfigError, MissingError, choices
+from phalanx.errors import ConfigError, MissingError
 
 HOW_TO_GET_IT = (
     "the original simulator (CybORG) is not installed: git clone "
@@ -84,11 +83,8 @@ class CyborgEnv(gymnasium.Env[Array, Any]):
         self.rules = installed
         self.horizon = checked_horizon(horizon)
         self._weights = red_agent_weights(red_agent)
-        check_observation(observation)
-        self.shows_history = observation == "history"
-        self._history = History(horizon=self.horizon)
-        size = HISTORY_SIZE if self.shows_history else NUM_BITS
-        self.observation_space = spaces.Box(0, 1, (size,), np.float32)
+        self._history = History(horizon=self.horizon, observation=observation)
+        self.observation_space = spaces.Box(0, 1, (OBS_SIZES[observation],), np.float32)
         self.action_space = spaces.Discrete(NUM_ACTIONS)
         self._games: dict[str, Any] = {}
         self._turn = self.horizon
@@ -113,11 +109,9 @@ class CyborgEnv(gymnasium.Env[Array, Any]):
             if seed is not None:  # building the game has rolled the dice
                 self._dice = random.Random(seed).getstate()
         self._game = self._games[red]
-        bits = self._with_own_dice(self._game.reset)
+        self._with_own_dice(self._game.reset)
         self._turn = 0
-        history = self._history.begin()[0]
-        obs = history if self.shows_history else bits
-        return np.asarray(obs, np.float32), self._info()
+        return self._history.begin()[0], self._info()
 
     def step(self, action: Any) -> tuple[Array, float, bool, bool, dict[str, Any]]:
         if self._turn >= self.horizon:
@@ -125,10 +119,9 @@ class CyborgEnv(gymnasium.Env[Array, Any]):
         action = one_action(action)
         bits, reward, _never_done, _info = self._with_own_dice(lambda: self._game.step(action))
         self._turn += 1
-        history = self._history.observe([action], [bits])[0]
-        obs = history if self.shows_history else bits
+        obs = self._history.observe([action], [bits])[0]
         over = self._turn >= self.horizon
-        return np.asarray(obs, np.float32), float(reward), False, over, self._info()
+        return obs, float(reward), False, over, self._info()
 
     def true_state(self) -> tuple[Array, Array, Array]:
         """What is true now: known, scanned (0 or 1) and access (0 none, 1 user, 2 root), uint8
@@ -179,11 +172,6 @@ def alert(raw: dict[str, Any]) -> int:
     return NO_HOST
 
 
-def check_observation(observation: str) -> None:
-    if observation not in OBSERVATIONS:
-        raise ConfigError(choices("observation", observation, OBSERVATIONS))
-
-
 class CyborgAgent:
     """Any phalanx policy as an agent of the original, for the challenge's evaluation script.
 
@@ -203,19 +191,17 @@ class CyborgAgent:
                 "the react defenders need raw sensor reports, which the challenge's script does "
                 "not hand to agents; use its own BlueReactRemoveAgent or BlueReactRestoreAgent"
             )
-        self._observation = str(observation or getattr(self.policy, "observation", "bits"))
-        check_observation(self._observation)
-        self._history = History(horizon=horizon)
+        shown = str(observation or getattr(self.policy, "observation", "bits"))
+        self._history = History(horizon=horizon, observation=shown)
         self._last: int | None = None
 
     def get_action(self, observation: Array, action_space: Any = None) -> int:
         """The action for the 52 bits that the challenge's wrapper shows."""
         bits = np.asarray(observation, np.float32)[None]
         if self._last is None:
-            history = self._history.begin()
+            obs = self._history.begin()
         else:
-            history = self._history.observe([self._last], bits)
-        obs = history if self._observation == "history" else bits
+            obs = self._history.observe([self._last], bits)
         if hasattr(self.policy, "act"):
             nothing = np.full(1, NO_HOST, np.int8)
             action = self.policy.act(obs, nothing, self._history.action_masks())

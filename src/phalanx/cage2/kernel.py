@@ -27,8 +27,7 @@ from phalanx.cage2.observation import (
     mark_malware,
     mark_removed,
     remember,
-    write_bits,
-    write_history,
+    write_what_is_seen,
 )
 from phalanx.cage2.rule import kernel, rule
 from phalanx.cage2.scenario import (
@@ -131,7 +130,7 @@ CHUNK = 128  # networks that a thread takes at a time
 class Shown(NamedTuple):
     """All that a turn writes, one row per network."""
 
-    obs: npt.NDArray[Any]  # uint8 or float32 [N, 52], or float32 [N, HISTORY_SIZE]
+    obs: npt.NDArray[Any]  # uint8 or float32 [N, 52], or float32 [N, OBS_SIZES[...]]
     final_obs: npt.NDArray[Any]  # the same for the last turn of an episode; other rows are old
     rewards: npt.NDArray[np.float64]  # [N]
     truncated: npt.NDArray[np.bool_]  # [N]
@@ -176,11 +175,8 @@ AS_WORD = np.ascontiguousarray(AS_BYTES).view(np.uint64)[:, 0]
 
 
 @rule
-def write_obs(net: Network, memory: Any, history: bool, row: Any) -> None:
-    if history:
-        write_history(memory, net.seen, net.horizon, row)
-    else:
-        write_bits(net.seen, row)
+def write_obs(net: Network, memory: Any, kind: int, row: Any) -> None:
+    write_what_is_seen(memory, net.seen, kind, net.horizon, row)
 
 
 @rule
@@ -195,10 +191,10 @@ def write_truth(net: Network, row: Any) -> None:
 
 
 @rule
-def begin_anew(net: Network, memory: Any, history: bool, odds: Any) -> None:
+def begin_anew(net: Network, memory: Any, kind: int, odds: Any) -> None:
     net.episode += 1
     begin_episode(net, odds)
-    if history:
+    if kind:
         forget(memory)
 
 
@@ -206,7 +202,7 @@ def begin_anew(net: Network, memory: Any, history: bool, odds: Any) -> None:
 def play_shard(
     nets: Networks,
     memories: Any,
-    history: bool,
+    kind: int,
     actions: Any,
     odds: Any,
     same_step: bool,
@@ -216,10 +212,10 @@ def play_shard(
 ) -> None:
     """One turn in networks start..stop; episodes that are over begin anew, now or in the next."""
     for i in range(start, stop):
-        net, memory = nets[i], memories[i if history else 0]
+        net, memory = nets[i], memories[i if kind else 0]
         shown.infected_before[i] = net.sessions
         if net.turn >= net.horizon:
-            begin_anew(net, memory, history, odds)
+            begin_anew(net, memory, kind, odds)
             shown.infected_before[i] = shown.infected_after[i] = net.sessions
             shown.rewards[i] = 0
             shown.truncated[i] = False
@@ -229,7 +225,7 @@ def play_shard(
             tenths, infected, _new_decoy, _move, _target, _chosen = play_turn(
                 net, action, low_die(first), high_die(first), low_die(second)
             )
-            if history:
+            if kind:
                 remember(memory, action, net.seen)
             shown.infected_after[i] = infected
             shown.rewards[i] = (0 - tenths) / 10.0  # no minus zero
@@ -237,9 +233,9 @@ def play_shard(
             if net.turn >= net.horizon:
                 shown.returns[i] = net.tenths / 10.0
                 if same_step:
-                    write_obs(net, memory, history, shown.final_obs[i])
-                    begin_anew(net, memory, history, odds)
-        write_obs(net, memory, history, shown.obs[i])
+                    write_obs(net, memory, kind, shown.final_obs[i])
+                    begin_anew(net, memory, kind, odds)
+        write_obs(net, memory, kind, shown.obs[i])
         write_truth(net, shown.truth[i])
 
 
@@ -247,7 +243,7 @@ def play_shard(
 def play_turns(
     nets: Networks,
     memories: Any,
-    history: bool,
+    kind: int,
     actions: Any,
     odds: Any,
     same_step: bool,
@@ -266,22 +262,22 @@ def play_turns(
         start = low + take_chunk(board, shard, CHUNK)
         while start < high:
             stop = min(start + CHUNK, high)
-            play_shard(nets, memories, history, actions, odds, same_step, shown, start, stop)
+            play_shard(nets, memories, kind, actions, odds, same_step, shown, start, stop)
             start = low + take_chunk(board, shard, CHUNK)
     return leave(board, task, thread)
 
 
 @kernel
 def begin_episodes(
-    nets: Networks, memories: Any, history: bool, chosen: Any, odds: Any, shown: Shown
+    nets: Networks, memories: Any, kind: int, chosen: Any, odds: Any, shown: Shown
 ) -> None:
     """Begin anew in the chosen networks, and show all."""
     for i in range(len(nets)):
-        net, memory = nets[i], memories[i if history else 0]
+        net, memory = nets[i], memories[i if kind else 0]
         if chosen[i]:
-            begin_anew(net, memory, history, odds)
+            begin_anew(net, memory, kind, odds)
             shown.infected_before[i] = shown.infected_after[i] = net.sessions
-        write_obs(net, memory, history, shown.obs[i])
+        write_obs(net, memory, kind, shown.obs[i])
         write_truth(net, shown.truth[i])
 
 

@@ -18,12 +18,13 @@ from phalanx.cage2.scenario import (
     NUM_HOSTS,
     NUM_VERBS,
     PLACEABLE,
+    REMOVE,
     RESTORE,
     SLEEP,
     VERB_OF_ACTION,
 )
 from phalanx.cage2.settings import checked_actions, checked_horizon, checked_num_envs
-from phalanx.errors import ConfigError
+from phalanx.errors import ConfigError, choices
 
 # --- the 52 bits: four per host, activity (two) and compromised (two), first bit lowest -----------
 
@@ -117,6 +118,12 @@ MEMORY = np.dtype(
         ("exploit_turn", np.uint16, NUM_HOSTS),  # ... an exploit
         ("decoys", np.uint8, NUM_HOSTS),  # decoys that stand by blue's own doing
         ("last_action", np.uint8),  # NUM_ACTIONS before the first
+        # only for `memory` observations
+        ("remove_turn", np.uint16, NUM_HOSTS),  # when blue last removed there; 0: never
+        ("restore_turn", np.uint16, NUM_HOSTS),  # ... restored
+        ("exploits", np.uint8, NUM_HOSTS),  # how often the host showed an exploit
+        ("decoys_found", np.uint8, NUM_HOSTS),  # decoys that ever stood while the host was scanned
+        ("style", np.uint8),  # of the attacker: UNTOLD, STAYS or ROAMS
     ],
     align=True,
 )
@@ -135,6 +142,27 @@ LAST_HOST = LAST_VERB + NUM_VERBS  # one-hot; nothing for Sleep and Monitor
 SHARE_PASSED = LAST_HOST + NUM_HOSTS  # turns played / horizon
 HISTORY_SIZE = SHARE_PASSED + 1
 
+# ... and of a `memory` observation, after those.
+SINCE_REMOVE = HISTORY_SIZE
+SINCE_RESTORE = SINCE_REMOVE + NUM_HOSTS
+EXPLOITS = SINCE_RESTORE + NUM_HOSTS  # exploits seen, as a share of MANY
+FOUND = EXPLOITS + NUM_HOSTS  # one per decoy that red can know of, in the order of DECOY_SPOTS
+STYLE = FOUND + len(DECOY_SPOTS)  # one-hot: the attacker stays at its first host, or roams
+MEMORY_SIZE = STYLE + 2
+MANY = 8
+UNTOLD, STAYS, ROAMS = range(3)
+SECOND_SCAN = 3  # the turn in which an attacker shows its style
+
+OBS_SIZES = {"bits": NUM_BITS, "history": HISTORY_SIZE, "memory": MEMORY_SIZE}
+BITS, HISTORY, MEMORISED = range(3)  # the same for rules, in the same order
+
+
+def observation_kind(name: str) -> int:
+    if name not in OBS_SIZES:
+        raise ConfigError(choices("observation", name, tuple(OBS_SIZES)))
+    return list(OBS_SIZES).index(name)
+
+
 _SPOT_HOSTS = np.array([host for host, _ in DECOY_SPOTS], np.int64)
 _SPOT_DECOYS = np.array([decoy for _, decoy in DECOY_SPOTS], np.int64)
 
@@ -147,7 +175,12 @@ def forget(memory: Memory) -> None:
         memory.scan_turn[host] = 0
         memory.exploit_turn[host] = 0
         memory.decoys[host] = 0
+        memory.remove_turn[host] = 0
+        memory.restore_turn[host] = 0
+        memory.exploits[host] = 0
+        memory.decoys_found[host] = 0
     memory.last_action = NUM_ACTIONS
+    memory.style = UNTOLD
 
 
 @rule
@@ -156,20 +189,38 @@ def remember(memory: Memory, action: int, seen: int) -> None:
     memory.turn += 1
     memory.last_action = action
     verb, host = number(VERB_OF_ACTION[action]), number(HOST_OF_ACTION[action])
-    if verb == RESTORE:
+    if verb == REMOVE:
+        memory.remove_turn[host] = memory.turn
+    elif verb == RESTORE:
+        memory.restore_turn[host] = memory.turn
         memory.decoys[host] = 0
     elif FIRST_DECOY <= verb < RESTORE and has(
         PLACEABLE[host, memory.decoys[host]], verb - FIRST_DECOY
     ):
         memory.decoys[host] |= only(verb - FIRST_DECOY)
     active = seen & ACTIVITY_OF_ALL
+    if memory.turn == SECOND_SCAN:
+        memory.style = style_of(memory, active)
     if active:
         for host in range(NUM_HOSTS):
             shown = (active >> (4 * host)) & 0b11
             if shown == SCAN_SEEN:
                 memory.scan_turn[host] = memory.turn
+                memory.decoys_found[host] |= memory.decoys[host]
             elif shown == EXPLOIT_SEEN:
                 memory.exploit_turn[host] = memory.turn
+                memory.exploits[host] = min(MANY, memory.exploits[host] + 1)
+
+
+@rule
+def style_of(memory: Memory, active: int) -> int:
+    """Who scans a first host in turn 2 either stays with it in turn 3, or goes on to another."""
+    style = UNTOLD
+    for host in range(NUM_HOSTS):
+        if memory.scan_turn[host] == SECOND_SCAN - 1:
+            others = active & ~(number(0b11) << (4 * host))
+            style = ROAMS if others else STAYS
+    return style
 
 
 @rule
@@ -201,22 +252,49 @@ def write_history(memory: Memory, seen: int, horizon: int, row: Any) -> None:
     row[SHARE_PASSED] = np.float32(now) / np.float32(horizon)
 
 
+@rule
+def write_memory(memory: Memory, row: Any) -> None:
+    """What a `memory` observation has after the numbers of a `history` observation."""
+    now = number(memory.turn)
+    for host in range(NUM_HOSTS):
+        row[SINCE_REMOVE + host] = nearness(number(memory.remove_turn[host]), now)
+        row[SINCE_RESTORE + host] = nearness(number(memory.restore_turn[host]), now)
+        row[EXPLOITS + host] = np.float32(memory.exploits[host]) / np.float32(MANY)
+    for spot in range(len(_SPOT_HOSTS)):
+        row[FOUND + spot] = (memory.decoys_found[_SPOT_HOSTS[spot]] >> _SPOT_DECOYS[spot]) & 1
+    row[STYLE] = np.float32(memory.style == STAYS)
+    row[STYLE + 1] = np.float32(memory.style == ROAMS)
+
+
+@rule
+def write_what_is_seen(memory: Memory, seen: int, kind: int, horizon: int, row: Any) -> None:
+    """The observation of this kind."""
+    if kind == BITS:
+        write_bits(seen, row)
+    else:
+        write_history(memory, seen, horizon, row)
+    if kind == MEMORISED:
+        write_memory(memory, row)
+
+
 # --- the same outside the game --------------------------------------------------------------------
 
 
 @kernel
-def remember_turns(memories: Any, actions: Any, bits: Any, horizon: int, obs: Any) -> None:
+def remember_turns(
+    memories: Any, actions: Any, bits: Any, kind: int, horizon: int, obs: Any
+) -> None:
     for i in range(len(memories)):
         seen = read_bits(bits[i])
         remember(memories[i], number(actions[i]), seen)
-        write_history(memories[i], seen, horizon, obs[i])
+        write_what_is_seen(memories[i], seen, kind, horizon, obs[i])
 
 
 @kernel
-def forget_all(memories: Any, horizon: int, obs: Any) -> None:
+def forget_all(memories: Any, kind: int, horizon: int, obs: Any) -> None:
     for i in range(len(memories)):
         forget(memories[i])
-        write_history(memories[i], 0, horizon, obs[i])
+        write_what_is_seen(memories[i], 0, kind, horizon, obs[i])
 
 
 @kernel
@@ -232,31 +310,38 @@ def write_masks(decoys: Any, masks: Any) -> None:
 
 
 class History:
-    """`history` observations made outside the game, from the 52 bits and blue's own actions alone.
+    """Observations made outside the game, from the 52 bits and blue's own actions alone.
 
     history = History(num_envs=1, horizon=100)
     obs = history.begin()                   # float32 [N, HISTORY_SIZE]
     obs = history.observe(actions, bits)    # after each turn: actions played, bits returned
     history.action_masks()                  # bool [N, 145]: False for decoys that cannot be placed
+
+    observation: bits, history or memory.
     """
 
-    def __init__(self, num_envs: int = 1, *, horizon: int = 100) -> None:
+    def __init__(
+        self, num_envs: int = 1, *, horizon: int = 100, observation: str = "history"
+    ) -> None:
         self.horizon = checked_horizon(horizon)
+        self.kind = observation_kind(observation)
         self.memories = records(checked_num_envs(num_envs), MEMORY)
+        self._shape = num_envs, OBS_SIZES[observation]
         self.begin()
 
     def begin(self) -> npt.NDArray[np.float32]:
-        obs = np.empty((len(self.memories), HISTORY_SIZE), np.float32)
-        forget_all(self.memories, self.horizon, obs)
+        obs = np.empty(self._shape, np.float32)
+        forget_all(self.memories, self.kind, self.horizon, obs)
         return obs
 
     def observe(self, actions: npt.ArrayLike, bits: npt.ArrayLike) -> npt.NDArray[np.float32]:
         size = len(self.memories)
-        obs = np.empty((size, HISTORY_SIZE), np.float32)
+        obs = np.empty(self._shape, np.float32)
         played, shown = checked_actions(np.asarray(actions), size), np.asarray(bits, np.float32)
         if shown.shape != (size, NUM_BITS):
             raise ConfigError(f"bits must have the shape {(size, NUM_BITS)}, got {shown.shape}")
-        remember_turns(self.memories, played, np.ascontiguousarray(shown), self.horizon, obs)
+        shown = np.ascontiguousarray(shown)
+        remember_turns(self.memories, played, shown, self.kind, self.horizon, obs)
         return obs
 
     def action_masks(self) -> npt.NDArray[np.bool_]:

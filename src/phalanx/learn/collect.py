@@ -90,9 +90,9 @@ def begin_following_everywhere(nets: Any, conducts: Any, orders: Orders, conditi
 
 
 @rule
-def write_input(net: Any, memory: Any, history: bool, condition: Any, row: Any) -> None:
+def write_input(net: Any, memory: Any, kind: int, condition: Any, row: Any) -> None:
     """What the actor sees: the observation, and after it what this network was told."""
-    write_obs(net, memory, history, row)
+    write_obs(net, memory, kind, row)
     first = len(row) - len(condition)
     for c in range(len(condition)):
         row[first + c] = condition[c]
@@ -169,7 +169,7 @@ def look_around(net: Any, useful: Any, rollout: Rollout, t: int, i: int) -> None
 
 @rule
 def take_turn(
-    net: Any, memory: Any, history: bool, orders: Orders, conduct: Any, action: int
+    net: Any, memory: Any, kind: int, orders: Orders, conduct: Any, action: int
 ) -> tuple[int, float]:
     """One turn with the network's own dice; what it cost (tenths), and its alignment reward."""
     infected = number(net.sessions)
@@ -181,21 +181,21 @@ def take_turn(
     if len(orders.allowed):
         verb, host = number(VERB_OF_ACTION[action]), number(HOST_OF_ACTION[action])
         aligned = align(conduct, orders, infected, left, verb, host)
-    if history:
+    if kind:
         remember(memory, action, net.seen)
     return tenths, aligned
 
 
 @rule
 def play_and_store(
-    net: Any, memory: Any, history: bool, odds: Any, orders: Orders, conduct: Any, told: Any,
+    net: Any, memory: Any, kind: int, odds: Any, orders: Orders, conduct: Any, told: Any,
     action: int, log_prob: Any, shaping: Shaping, rollout: Rollout, t: int, i: int,
     final_obs: Any, final_truth: Any,
 ) -> bool:  # fmt: skip
     """One turn of network i into row t; True if its episode ended, and the next one has begun."""
     weight = shaping.weights[net.turn]
     rollout.kinds[t, i] = net.red
-    tenths, aligned = take_turn(net, memory, history, orders, conduct, action)
+    tenths, aligned = take_turn(net, memory, kind, orders, conduct, action)
     rollout.actions[t, i] = action
     rollout.log_probs[t, i] = log_prob
     reward = np.float32(-tenths) / np.float32(10)
@@ -208,23 +208,23 @@ def play_and_store(
     if ended:
         rollout.returns[t, i] = np.float32(net.tenths) / np.float32(10)
         rollout.lengths[t, i] = net.turn
-        write_input(net, memory, history, told, final_obs)
+        write_input(net, memory, kind, told, final_obs)
         if len(final_truth):
             write_truth(net, final_truth)
-        begin_anew(net, memory, history, odds)
+        begin_anew(net, memory, kind, odds)
         if len(orders.allowed):
             rollout.conducts[t, i] = conduct
             begin_following(net, conduct, orders, told)
     if t == rollout.obs.shape[0] - 1:
-        write_input(net, memory, history, told, rollout.next_obs[i])
+        write_input(net, memory, kind, told, rollout.next_obs[i])
     else:
-        write_input(net, memory, history, told, rollout.obs[t + 1, i])
+        write_input(net, memory, kind, told, rollout.obs[t + 1, i])
     return ended
 
 
 @kernel
 def collect_blocks(
-    nets: Any, memories: Any, history: bool, odds: Any, orders: Orders, conducts: Any, useful: Any,
+    nets: Any, memories: Any, kind: int, odds: Any, orders: Orders, conducts: Any, useful: Any,
     condition: Any, shaping: Shaping, actor: Any, actor_sizes: Any, critic: Any, critic_sizes: Any,
     rollout: Rollout, board: Any, task: int, thread: int,
 ) -> bool:  # fmt: skip
@@ -254,13 +254,13 @@ def collect_blocks(
             logits = forward(actor, actor_sizes, obs, work)
             any_ended = False
             for i in range(start, stop):
-                net, memory = nets[i], memories[i if history else 0]
+                net, memory = nets[i], memories[i if kind else 0]
                 conduct = conducts[i]
                 look_around(net, useful, rollout, t, i)
                 die = high_die(dice(net, 2 * net.turn + 2))
                 action, log_prob = sample(logits[i - start], rollout.masks[t, i], die, shares)
                 if play_and_store(
-                    net, memory, history, odds, orders, conduct, condition[i], action, log_prob,
+                    net, memory, kind, odds, orders, conduct, condition[i], action, log_prob,
                     shaping, rollout, t, i, final_obs[i - start], final_truth[i - start],
                 ):  # fmt: skip
                     any_ended = True

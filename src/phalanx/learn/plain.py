@@ -42,14 +42,14 @@ def look_everywhere(nets: Any, useful: Any, rollout: Rollout, t: int, uniforms: 
 
 @kernel
 def play_everywhere(
-    nets: Any, memories: Any, history: bool, odds: Any, orders: Orders, conducts: Any,
+    nets: Any, memories: Any, kind: int, odds: Any, orders: Orders, conducts: Any,
     condition: Any, actions: Any, log_probs: Any, shaping: Shaping, rollout: Rollout, t: int,
     final_obs: Any, final_truth: Any,
 ) -> None:  # fmt: skip
     """Turn t of every network with the given actions."""
     for i in range(len(nets)):
         play_and_store(
-            nets[i], memories[i if history else 0], history, odds, orders,
+            nets[i], memories[i if kind else 0], kind, odds, orders,
             conducts[i], condition[i], actions[i], log_probs[i], shaping,
             rollout, t, i, final_obs[i], final_truth[i],
         )  # fmt: skip
@@ -88,7 +88,7 @@ class PlainSampler(Cage2Sampler):
                 logits, self._to(rollout.masks[t]), self._to(self._uniforms.astype(np.float32))
             )
             play_everywhere(
-                batch.nets, batch.memories, batch.history, batch.odds, self.orders, self.conducts,
+                batch.nets, batch.memories, batch.kind, batch.odds, self.orders, self.conducts,
                 self.condition, actions.cpu().numpy(), log_probs.cpu().numpy(), shaping, rollout, t,
                 self._final_obs, self._final_truth,
             )  # fmt: skip

@@ -49,7 +49,7 @@ def play_out(
     batch.crew.run(
         play_blocks,
         (
-            batch.nets, batch.memories, batch.history, orders, conducts, useful,
+            batch.nets, batch.memories, batch.kind, orders, conducts, useful,
             np.ascontiguousarray(condition, np.float32), batch.shown.obs.shape[1], policy.actor,
             policy.actor_sizes, np.array(horizons, np.int64), played,
         ),
@@ -68,7 +68,7 @@ def most_likely(logits: Any, mask: Any) -> int:
 
 @kernel
 def play_blocks(
-    nets: Any, memories: Any, history: bool, orders: Orders, conducts: Any, useful: Any,
+    nets: Any, memories: Any, kind: int, orders: Orders, conducts: Any, useful: Any,
     condition: Any, obs_size: int, actor: Any, actor_sizes: Any, horizons: Any, played: Played,
     board: Any, task: int, thread: int,
 ) -> bool:  # fmt: skip
@@ -90,14 +90,14 @@ def play_blocks(
             write_mask(nets[i], useful, masks[i - start])
         for t in range(horizons[-1]):
             for i in range(start, stop):
-                memory = memories[i if history else 0]
-                write_input(nets[i], memory, history, condition[i], obs[i - start])
+                memory = memories[i if kind else 0]
+                write_input(nets[i], memory, kind, condition[i], obs[i - start])
             logits = forward(actor, actor_sizes, obs, work)
             for i in range(start, stop):
-                net, memory, conduct = nets[i], memories[i if history else 0], conducts[i]
+                net, memory, conduct = nets[i], memories[i if kind else 0], conducts[i]
                 mask = masks[i - start]
                 action = most_likely(logits[i - start], mask)
-                take_turn(net, memory, history, orders, conduct, action)
+                take_turn(net, memory, kind, orders, conduct, action)
                 write_mask_of_host(net, number(HOST_OF_ACTION[action]), useful, mask)
                 for k in range(len(horizons)):
                     if t + 1 == horizons[k]:

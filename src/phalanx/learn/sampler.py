@@ -131,7 +131,7 @@ class CompiledSampler(Cage2Sampler):
         batch.crew.run(
             collect_blocks,
             (
-                batch.nets, batch.memories, batch.history, batch.odds, self.orders, self.conducts,
+                batch.nets, batch.memories, batch.kind, batch.odds, self.orders, self.conducts,
                 self.useful, self.condition, shaping, policy.actor, policy.actor_sizes,
                 policy.critic, policy.critic_sizes, rollout,
             ),
