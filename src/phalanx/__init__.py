@@ -8,13 +8,15 @@ from phalanx.cage2.registration import register
 if TYPE_CHECKING:
     from phalanx.config import TrainConfig
     from phalanx.envs.pool import make_pool
+    from phalanx.trained import load_defender
     from phalanx.training import train
 
 __version__ = "0.1.0"
-__all__ = ["TrainConfig", "__version__", "make_pool", "train"]
+__all__ = ["TrainConfig", "__version__", "load_defender", "make_pool", "train"]
 
 _HOMES = {
     "TrainConfig": "phalanx.config",
+    "load_defender": "phalanx.trained",
     "make_pool": "phalanx.envs.pool",
     "train": "phalanx.training",
 }

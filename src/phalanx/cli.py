@@ -13,6 +13,7 @@ import phalanx
 from phalanx.config import BenchConfig, TrainConfig, VerifyConfig
 from phalanx.errors import ConfigError, PhalanxError, choices
 from phalanx.evaluate_config import EvaluateConfig
+from phalanx.export import ExportConfig
 from phalanx.flags import add_flags, from_flags
 from phalanx.search_config import SearchConfig
 from phalanx.sweep_config import SweepConfig
@@ -44,6 +45,7 @@ COMMANDS = {
         "phalanx.sweep_command",
         "phalanx sweep configs/quick.yaml --over learning_rate=1e-3,3e-4 hidden=64x64,128x128",
     ),
+    "export": Command(ExportConfig, "phalanx.export", "phalanx export runs/first agent.npz"),
     "verify": Command(VerifyConfig, "phalanx.verify", "phalanx verify tests/golden/final"),
     "bench": Command(BenchConfig, "phalanx.bench", "phalanx bench sim --num-envs 4096"),
 }

@@ -96,7 +96,8 @@ class TrainConfig:
     """rule set: 2.1-final, or 2.1-leaderboard as the challenge was scored"""
     observation: str = "history"
     """what the actor sees: bits (the 52), history (and what a defender can remember), or memory
-    (and more of it: own repairs, exploits counted, decoys that red has found, red's style)"""
+    (and more of it: own repairs, exploits counted, decoys that red has found, red's style); truth
+    is what no defender can see: a bound"""
     horizon: int = 100
     """turns of an episode"""
     condition: tuple[float, ...] = ()

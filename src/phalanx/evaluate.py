@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 import phalanx
-from phalanx.cage2.scenario import LEADERS_SCORES
+from phalanx.cage2.scenario import CELLS, PUBLISHED
 from phalanx.cage2.workflow import (
     NAMED_ORDERS,
     NUM_ORDERS,
@@ -197,7 +197,7 @@ def main(config: EvaluateConfig) -> int:
         write_json(config.json, as_json(config, cells, complete))
     if cells:
         beside = config.leaderboard and not (config.workflow or config.workflow_grid)
-        (show_beside_winner if beside else show)(config, cells)
+        (show_beside_published if beside else show)(config, cells)
     if not complete:
         print(f"phalanx: interrupted after {len(cells)} cells of the table", file=sys.stderr)
     return 0 if complete else 130
@@ -285,22 +285,22 @@ def _state_line(cell: Cell) -> str:
     )
 
 
-def show_beside_winner(config: EvaluateConfig, cells: list[Cell]) -> None:
-    """The cells beside the published scores of the challenge's winner, and their sum."""
+def show_beside_published(config: EvaluateConfig, cells: list[Cell]) -> None:
+    """The cells beside the published scores of the challenge's best, and their sums."""
     table = Table(box=SIMPLE_HEAD, title=f"{TITLE}, rules {config.rules}")
-    for name in ("policy", "red agent", "turns", "this policy", "challenge's winner"):
+    for name in ("policy", "red agent", "turns", "this policy", *PUBLISHED):
         table.add_column(name, justify="left" if name in ("policy", "red agent") else "right")
     for policy in config.policies:
-        own = [cell for cell in cells if cell.policy == policy]
-        for cell in own:
-            winner = LEADERS_SCORES.get((cell.red_agent, cell.horizon))
-            beside = "-" if winner is None else f"{winner:.2f}"
-            row = (policy, cell.red_agent, str(cell.horizon), _with_interval(cell), beside)
-            table.add_row(*row)
-        if {(cell.red_agent, cell.horizon) for cell in own} == set(LEADERS_SCORES):
-            mine, best = sum(cell.mean for cell in own), sum(LEADERS_SCORES.values())
-            table.add_row(policy, "all nine", "", f"{mine:.2f}", f"{best:.2f}")
-    Console(width=100).print(table)
+        own = {(cell.red_agent, cell.horizon): cell for cell in cells if cell.policy == policy}
+        for (red_agent, horizon), cell in own.items():
+            others = [scores.get((red_agent, horizon)) for scores in PUBLISHED.values()]
+            texts = ["-" if score is None else f"{score:.2f}" for score in others]
+            table.add_row(policy, red_agent, str(horizon), _with_interval(cell), *texts)
+        if set(own) == set(CELLS):
+            mine = sum(cell.mean for cell in own.values())
+            sums = [sum(scores.values()) for scores in PUBLISHED.values()]
+            table.add_row(policy, "all nine", "", f"{mine:.2f}", *(f"{one:.2f}" for one in sums))
+    Console(width=110).print(table)
     print(f"{config.episodes} episodes per cell, seed {config.seed}")
 
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from phalanx.agents import AGENTS, agent_path
 from phalanx.cage2.defenders import DEFENDERS, GREEDY, make_defender
 from phalanx.cage2.referee import parse_true_state
 from phalanx.cage2.scenario import HORIZONS, RED_AGENTS
@@ -26,10 +27,10 @@ class EvaluateConfig:
     """Play many episodes with a trained policy or with scripted defenders; print the returns."""
 
     target: str | None = field(default=None, metadata={"positional": True})
-    """run folder, checkpoint, or name of a scripted defender; all scripted ones if not given"""
+    """run folder, checkpoint, or name of a defender; all scripted ones if not given"""
     policy: tuple[str, ...] = DEFENDERS
-    """scripted defenders: sleep, random, react-remove, react-restore; with a workflow also greedy,
-    which repairs by the true state"""
+    """defenders: sleep, random, react-remove, react-restore; with a workflow also greedy, which
+    repairs by the true state; or champion, a trained one that comes with phalanx"""
     network: str | None = None
     """the module:factory of a run that trained a torch network of your own"""
     sample: bool = False
@@ -64,13 +65,16 @@ class EvaluateConfig:
     """also write the table to this file"""
 
     def __post_init__(self) -> None:
+        if self.target is None and len(self.policy) == 1 and agent_path(self.policy[0]).exists():
+            object.__setattr__(self, "target", self.policy[0])  # an agent that comes with phalanx
+            object.__setattr__(self, "policy", DEFENDERS)
         if self.leaderboard:
             object.__setattr__(self, "red_agent", RED_AGENTS)
             object.__setattr__(self, "horizon", HORIZONS)
         if self.simulator not in ("phalanx", "cyborg"):
             raise ConfigError(choices("simulator", self.simulator, ("phalanx", "cyborg")))
         if self.checkpoint is not None and not self.checkpoint.exists():
-            names = ", ".join(DEFENDERS)
+            names = ", ".join((*DEFENDERS, *AGENTS))
             raise ConfigError(
                 f"there is no run or checkpoint {self.target}; or name one of {names}"
             )
@@ -124,7 +128,7 @@ class EvaluateConfig:
         named = (*DEFENDERS, GREEDY)
         if self.target is None or self.target.lower().replace("_", "-") in named:
             return None
-        return Path(self.target)
+        return agent_path(self.target)
 
     def _default_rules(self) -> str:
         return "2.1-leaderboard" if self.leaderboard else self._of_run("rules", "2.1-final")

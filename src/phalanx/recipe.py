@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from phalanx.cage2.batch import Batch
 from phalanx.cage2.crew import Crew
-from phalanx.cage2.observation import OBS_SIZES
+from phalanx.cage2.observation import OBS_SIZES, TRUTH_SIZE
 from phalanx.cage2.scenario import HORIZONS, NUM_ACTIONS, RED_AGENTS, useful_actions
 from phalanx.cage2.scoring import FIXES, NO_ORDERS, Orders, make_orders
 from phalanx.cage2.settings import count_cores
@@ -20,7 +20,7 @@ from phalanx.cage2.workflow import NUM_ORDERS, parse_order
 from phalanx.config import TrainConfig
 from phalanx.errors import ConfigError, MissingError
 from phalanx.learn.blas import use_one_thread_per_product
-from phalanx.learn.collect import TRUTH_SIZE, Shaping
+from phalanx.learn.collect import Shaping
 from phalanx.learn.compiled import CompiledStepper
 from phalanx.learn.gate import Gate
 from phalanx.learn.impala import Impala, ImpalaSettings

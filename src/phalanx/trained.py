@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from phalanx.agents import agent_path
 from phalanx.cage2.scenario import NUM_ACTIONS
 from phalanx.cage2.workflow import CODES, parse_order
 from phalanx.checkpoint import last_checkpoint, load_checkpoint
@@ -82,12 +83,15 @@ class TrainedDefender:
         return logits.argmax(axis=1)
 
 
-def load_defender(path: Path, network: Network | None = None) -> TrainedDefender:
-    """The policy of a run folder's last checkpoint, or of a checkpoint file.
+def load_defender(path: Path | str, network: Network | None = None) -> TrainedDefender:
+    """The policy of a run folder's last checkpoint, of a file, or one that comes with phalanx.
+
+    CyborgAgent(load_defender("champion"))  # for the challenge's own evaluation script
 
     network: the factory of a torch module, if the run trained one of the user's own. Checkpoints
         hold numbers only; code never comes out of a file.
     """
+    path = agent_path(path)
     arrays, facts = load_checkpoint(last_checkpoint(path))
     try:
         saved = facts["config"]

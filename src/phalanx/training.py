@@ -18,7 +18,7 @@ from phalanx.checkpoint import last_checkpoint
 from phalanx.config import TrainConfig
 from phalanx.display import progress_display
 from phalanx.errors import RunError, WorkerError
-from phalanx.evaluate import evaluate, interval, show_beside_winner
+from phalanx.evaluate import evaluate, interval, show_beside_published
 from phalanx.evaluate import show as show_table
 from phalanx.evaluate_config import EvaluateConfig
 from phalanx.learn.sampler import Stopped
@@ -184,14 +184,14 @@ def main(config: TrainConfig) -> int:
 
 
 def show_results(run: Run, episodes: int = 1000) -> None:
-    """The policy's returns on fresh episodes, beside the scores of the challenge's winner."""
+    """The policy's returns on fresh episodes, beside the scores of the challenge's best."""
     horizons = tuple(h for h in HORIZONS if h <= run.config.horizon) or (run.config.horizon,)
     settings = EvaluateConfig(
         target=str(run.folder.path), rules=run.config.rules, horizon=horizons,
         episodes=episodes, seed=EVALUATION_SEED,
     )  # fmt: skip
     cells = list(evaluate(settings, defender=defender_of(run)))
-    (show_beside_winner if run.config.workflow is None else show_table)(settings, cells)
+    (show_beside_published if run.config.workflow is None else show_table)(settings, cells)
 
 
 EVALUATION_SEED = 1_000_000  # far from any that one trains with

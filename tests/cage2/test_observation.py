@@ -10,6 +10,7 @@ from phalanx.cage2.observation import (
     HISTORY_SIZE,
     LAST_HOST,
     LAST_VERB,
+    MEMORY_SIZE,
     SHARE_PASSED,
     STANDING,
     STYLE,
@@ -22,6 +23,7 @@ from phalanx.cage2.scenario import (
     RED_AGENTS,
     VERBS,
 )
+from phalanx.errors import ConfigError
 from tests import naive
 from tests.cage2.game import Game, mask
 
@@ -217,3 +219,18 @@ def test_masks_say_which_decoys_can_be_placed() -> None:
     masks = batch.action_masks()
     assert masks[:, :28].all()
     assert masks[:, 132:].all()
+
+
+def test_truth_is_shown_after_what_can_be_remembered() -> None:
+    seen, true = (
+        Batch(64, red_agent="meander", observation=kind, seed=2) for kind in ("memory", "truth")
+    )
+    for _ in range(30):
+        for batch in (seen, true):
+            batch.play(np.zeros(64, int))
+    assert np.array_equal(true.shown.obs[:, :MEMORY_SIZE], seen.shown.obs)
+    shown = true.shown
+    facts = np.hstack([shown.known, shown.scanned, shown.access / 2])
+    assert np.array_equal(shown.obs[:, MEMORY_SIZE:], facts)
+    with pytest.raises(ConfigError, match="inside the game only"):
+        History(observation="truth")

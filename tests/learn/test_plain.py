@@ -8,9 +8,10 @@ import torch
 
 from phalanx.cage2.batch import Batch
 from phalanx.cage2.crew import Crew
+from phalanx.cage2.observation import TRUTH_SIZE
 from phalanx.cage2.scenario import NUM_ACTIONS
 from phalanx.errors import ConfigError
-from phalanx.learn.collect import TRUTH_SIZE, Shaping
+from phalanx.learn.collect import Shaping
 from phalanx.learn.compiled import CompiledStepper
 from phalanx.learn.heads import Categorical
 from phalanx.learn.module import ActorCritic

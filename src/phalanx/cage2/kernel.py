@@ -19,6 +19,9 @@ from phalanx.cage2.network import (
     low_die,
 )
 from phalanx.cage2.observation import (
+    MEMORY_SIZE,
+    TRUE,
+    TRUTH_SIZE,
     activity,
     forget,
     forget_activity,
@@ -27,6 +30,7 @@ from phalanx.cage2.observation import (
     mark_malware,
     mark_removed,
     remember,
+    write_truth,
     write_what_is_seen,
 )
 from phalanx.cage2.rule import kernel, rule
@@ -177,10 +181,12 @@ AS_WORD = np.ascontiguousarray(AS_BYTES).view(np.uint64)[:, 0]
 @rule
 def write_obs(net: Network, memory: Any, kind: int, row: Any) -> None:
     write_what_is_seen(memory, net.seen, kind, net.horizon, row)
+    if kind == TRUE:
+        write_truth(net, row[MEMORY_SIZE : MEMORY_SIZE + TRUTH_SIZE])
 
 
 @rule
-def write_truth(net: Network, row: Any) -> None:
+def write_truth_bytes(net: Network, row: Any) -> None:
     """Red's true standing on each host: address known, ports known, no access, user or root."""
     row[0] = AS_WORD[net.known & 255]
     row[1] = AS_WORD[net.known >> 8]
@@ -236,7 +242,7 @@ def play_shard(
                     write_obs(net, memory, kind, shown.final_obs[i])
                     begin_anew(net, memory, kind, odds)
         write_obs(net, memory, kind, shown.obs[i])
-        write_truth(net, shown.truth[i])
+        write_truth_bytes(net, shown.truth[i])
 
 
 @kernel
@@ -278,7 +284,7 @@ def begin_episodes(
             begin_anew(net, memory, kind, odds)
             shown.infected_before[i] = shown.infected_after[i] = net.sessions
         write_obs(net, memory, kind, shown.obs[i])
-        write_truth(net, shown.truth[i])
+        write_truth_bytes(net, shown.truth[i])
 
 
 LOG = np.dtype(

@@ -153,8 +153,16 @@ MANY = 8
 UNTOLD, STAYS, ROAMS = range(3)
 SECOND_SCAN = 3  # the turn in which an attacker shows its style
 
-OBS_SIZES = {"bits": NUM_BITS, "history": HISTORY_SIZE, "memory": MEMORY_SIZE}
-BITS, HISTORY, MEMORISED = range(3)  # the same for rules, in the same order
+# What no defender can see, after those: it shows what not seeing it costs.
+TRUTH_SIZE = 3 * NUM_HOSTS
+
+OBS_SIZES = {
+    "bits": NUM_BITS,
+    "history": HISTORY_SIZE,
+    "memory": MEMORY_SIZE,
+    "truth": MEMORY_SIZE + TRUTH_SIZE,
+}
+BITS, HISTORY, MEMORISED, TRUE = range(4)  # the same for rules, in the same order
 
 
 def observation_kind(name: str) -> int:
@@ -268,13 +276,24 @@ def write_memory(memory: Memory, row: Any) -> None:
 
 @rule
 def write_what_is_seen(memory: Memory, seen: int, kind: int, horizon: int, row: Any) -> None:
-    """The observation of this kind."""
+    """The observation of this kind, as far as blue can know it."""
     if kind == BITS:
         write_bits(seen, row)
     else:
         write_history(memory, seen, horizon, row)
-    if kind == MEMORISED:
+    if kind >= MEMORISED:
         write_memory(memory, row)
+
+
+@rule
+def write_truth(net: Network, row: Any) -> None:
+    """Red's true standing on each host: address known, ports known, access from 0 to 1."""
+    for host in range(NUM_HOSTS):
+        row[host] = (net.known >> host) & 1
+        row[NUM_HOSTS + host] = (net.scanned >> host) & 1
+        row[2 * NUM_HOSTS + host] = (
+            np.float32(((net.sessions >> host) & 1) + ((net.root >> host) & 1)) / 2
+        )
 
 
 # --- the same outside the game --------------------------------------------------------------------
@@ -325,6 +344,8 @@ class History:
     ) -> None:
         self.horizon = checked_horizon(horizon)
         self.kind = observation_kind(observation)
+        if self.kind == TRUE:
+            raise ConfigError("truth observations are made inside the game only; give another")
         self.memories = records(checked_num_envs(num_envs), MEMORY)
         self._shape = num_envs, OBS_SIZES[observation]
         self.begin()

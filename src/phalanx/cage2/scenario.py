@@ -242,11 +242,15 @@ DECOY_SPOTS = tuple(
 # --- the challenge's evaluation -------------------------------------------------------------------
 
 HORIZONS = (30, 50, 100)
-LEADERS_SCORES = {
-    ("b_line", 30): -3.47, ("b_line", 50): -6.41, ("b_line", 100): -13.76,
-    ("meander", 30): -5.64, ("meander", 50): -8.69, ("meander", 100): -16.60,
-    ("sleep", 30): 0.0, ("sleep", 50): 0.0, ("sleep", 100): 0.0,
-}  # fmt: skip
+CELLS = tuple((red, horizon) for red in ("b_line", "meander", "sleep") for horizon in HORIZONS)
+PUBLISHED = {
+    name: dict(zip(CELLS, scores, strict=True))
+    for name, scores in (
+        ("CardiffUni (winner)", (-3.47, -6.41, -13.76, -5.64, -8.69, -16.60, 0, 0, 0)),
+        ("Keeping it RL", (-3.48, -5.85, -11.39, -6.47, -10.33, -19.38, 0, 0, 0)),
+        ("Mindrake", (-3.53, -6.20, -12.78, -6.76, -10.13, -17.65, 0, 0, 0)),
+    )
+}  # mean returns in each cell, as published
 
 
 def useful_actions() -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":

@@ -15,7 +15,7 @@ from phalanx.cage2.bits import number
 from phalanx.cage2.crew import join, leave, next_piece
 from phalanx.cage2.kernel import begin_anew, play_turn, write_obs
 from phalanx.cage2.network import dice, high_die, low_die
-from phalanx.cage2.observation import remember
+from phalanx.cage2.observation import remember, write_truth
 from phalanx.cage2.rule import kernel, rule
 from phalanx.cage2.scenario import (
     FIRST_DECOY,
@@ -33,7 +33,6 @@ from phalanx.learn.rollout import Rollout
 
 BLOCK = 128  # networks that are played together
 GROUP = 16  # actions whose probabilities are added up together
-TRUTH_SIZE = 3 * NUM_HOSTS  # what only the critic may see: known, scanned, access
 NEVER = np.float32(-1e9)  # added to the logit of an action that is masked out
 
 
@@ -62,16 +61,6 @@ def write_mask(net: Any, useful: Any, row: Any) -> None:
     row[:] = useful
     for host in range(NUM_HOSTS):
         write_mask_of_host(net, host, useful, row)
-
-
-@rule
-def write_truth(net: Any, row: Any) -> None:
-    for host in range(NUM_HOSTS):
-        row[host] = (net.known >> host) & 1
-        row[NUM_HOSTS + host] = (net.scanned >> host) & 1
-        row[2 * NUM_HOSTS + host] = (
-            np.float32(((net.sessions >> host) & 1) + ((net.root >> host) & 1)) / 2
-        )
 
 
 @rule

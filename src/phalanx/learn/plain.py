@@ -14,10 +14,11 @@ from torch import Tensor, nn
 
 from phalanx.cage2.batch import Batch
 from phalanx.cage2.network import dice, high_die
+from phalanx.cage2.observation import write_truth
 from phalanx.cage2.rule import kernel
 from phalanx.cage2.scoring import Orders
 from phalanx.errors import ConfigError
-from phalanx.learn.collect import Shaping, look_around, play_and_store, write_truth
+from phalanx.learn.collect import Shaping, look_around, play_and_store
 from phalanx.learn.heads import Categorical, Head
 from phalanx.learn.mlp import Floats
 from phalanx.learn.module import ActorCritic

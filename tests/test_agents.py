@@ -1,0 +1,74 @@
+"""Agents that come with phalanx, and how a policy becomes one file."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import phalanx
+from phalanx.agents import AGENTS, agent_path
+from phalanx.cage2.cyborg import CyborgAgent
+from phalanx.checkpoint import load_checkpoint
+from phalanx.cli import main
+from phalanx.config import TrainConfig
+from phalanx.evaluate import evaluate
+from phalanx.evaluate_config import EvaluateConfig
+from phalanx.training import train
+
+
+def test_the_champion_beats_every_published_total() -> None:
+    config = EvaluateConfig(policy=("champion",), leaderboard=True, episodes=400)
+    cells = list(evaluate(config))
+    assert len(cells) == 9
+    assert sum(cell.mean for cell in cells) > -47  # -44 or better, over more episodes
+
+
+@pytest.mark.parametrize("name", sorted(AGENTS))
+def test_an_agent_is_one_small_file_of_numbers(name: str) -> None:
+    path = agent_path(name)
+    assert path.stat().st_size < 1_000_000
+    arrays, facts = load_checkpoint(path)
+    assert set(arrays) == {"theta"}
+    assert facts["config"]["rules"] == ("2.1-final" if "final" in name else "2.1-leaderboard")
+
+
+def test_the_champion_plays_through_the_challenges_interface() -> None:
+    agent = CyborgAgent(phalanx.load_defender("champion"))
+    actions = [agent.get_action(np.zeros(52)) for _ in range(10)]
+    agent.end_episode()
+    assert agent.get_action(np.zeros(52)) == actions[0]
+    assert len(set(actions)) > 3  # it prepares, though nothing is seen yet
+
+
+def test_a_run_becomes_one_file_that_plays_the_same(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    train(TrainConfig(num_envs=20, total_episodes=40, hidden=(8,), output_dir=tmp_path, name="run"))
+    run, file = tmp_path / "run", tmp_path / "agent.npz"
+    assert main(["export", str(run), str(file)]) == 0
+    assert file.stat().st_size < (run / "checkpoints" / "last.npz").stat().st_size
+    capsys.readouterr()
+
+    def returns(target: Path) -> list[float]:
+        config = EvaluateConfig(target=str(target), episodes=20, red_agent=("meander",))
+        return [cell.mean for cell in evaluate(config)]
+
+    assert returns(run) == returns(file)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nowhere", "agent.npz"], "there is no run or checkpoint nowhere"),
+        (["{run}", "agent.txt"], "must end in .npz"),
+        (["{run}", "no/such/folder/agent.npz"], "no/such/folder"),
+    ],
+)
+def test_bad_input_gets_one_line(
+    arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = str(agent_path("champion"))
+    assert main(["export", *(one.format(run=run) for one in arguments)]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
