@@ -94,17 +94,7 @@ def play_episodes(
     for first in range(0, config.episodes, CHUNK):
         chosen = slice(first, min(first + CHUNK, config.episodes))
         size = chosen.stop - first
-        batch = Batch(
-            size,
-            red_agent=red_agent,
-            horizon=shown_horizon(horizons, trained),
-            rules=config.rules,
-            observation="bits" if trained is None else trained.observation,
-            seed=config.seed,
-            first_index=first,
-            num_threads=config.num_threads,
-            same_step=False,
-        )
+        batch = new_batch(config, red_agent, horizons, trained, first, size)
         mine = None if orders is None else orders[chosen]
         if trained is not None and trained.policy is not None and config.plays_compiled:
             some = _play_compiled(batch, trained, mine, config, horizons)
@@ -116,6 +106,36 @@ def play_episodes(
         batch.close()
         played(size * len(horizons), float(results.returns[: chosen.stop, -1].mean()))
     return results
+
+
+def new_batch(
+    config: EvaluateConfig,
+    red_agent: str,
+    horizons: tuple[int, ...],
+    trained: TrainedDefender | None,
+    first: int,
+    size: int,
+) -> Batch:
+    """Episodes first, first + 1, ... of a cell, just begun."""
+    return Batch(
+        size,
+        red_agent=red_agent,
+        horizon=shown_horizon(horizons, trained),
+        rules=config.rules,
+        observation="bits" if trained is None else trained.observation,
+        seed=config.seed,
+        first_index=first,
+        num_threads=config.num_threads,
+        same_step=False,
+    )
+
+
+def next_actions(batch: Batch, defender: Any) -> Numbers:
+    """What a defender does next in each network."""
+    if isinstance(defender, Greedy):
+        return defender.act_on_truth(batch.nets)
+    actions: Numbers = defender.act(batch.shown.obs, batch.nets["alert"], batch.action_masks())
+    return actions
 
 
 def judging(orders: Numbers, config: EvaluateConfig) -> Numbers:
@@ -162,11 +182,7 @@ def _play_turn_by_turn(
         return batch.nets["sessions"]
 
     for turn in range(1, max(horizons) + 1):
-        if isinstance(defender, Greedy):
-            actions = defender.act_on_truth(batch.nets)
-        else:
-            masks = batch.action_masks()
-            actions = defender.act(batch.shown.obs, batch.nets["alert"], masks)
+        actions = next_actions(batch, defender)
         judges.before(actions, infected)
         batch.play(actions)
         for k, horizon in enumerate(horizons):

@@ -31,25 +31,36 @@ def draw_search(folder: Path) -> list[Path]:
 
     What a search is too young for is left out.
     """
+    found = read_search(folder)
+    files = []
+    for name, draw in possible_pictures(found).items():
+        figure = blank_figure()
+        draw(figure, found)
+        path = folder / "plots" / f"{name}.png"
+        path.parent.mkdir(exist_ok=True)
+        save_picture(figure, path)
+        files.append(path)
+    return files
+
+
+def blank_figure() -> Figure:
+    """A figure to draw into, without a window or a screen."""
     try:
         import matplotlib.backends.backend_agg as agg
         import matplotlib.figure as figures
     except ImportError:
         raise MissingError("plots need matplotlib: pip install 'phalanx[plots]'") from None
 
-    found = read_search(folder)
-    files = []
-    for name, draw in possible_pictures(found).items():
-        figure = figures.Figure(dpi=DPI, layout="constrained")
-        agg.FigureCanvasAgg(figure)
-        draw(figure, found)
-        path = folder / "plots" / f"{name}.png"
-        path.parent.mkdir(exist_ok=True)
-        half_written = path.with_suffix(".tmp")
-        figure.savefig(half_written, format="png")
-        half_written.replace(path)
-        files.append(path)
-    return files
+    figure = figures.Figure(dpi=DPI, layout="constrained")
+    agg.FigureCanvasAgg(figure)
+    return figure
+
+
+def save_picture(figure: Figure, path: Path) -> None:
+    """Write a PNG: whole or not at all."""
+    half_written = path.with_name(f".{path.name}.tmp")
+    figure.savefig(half_written, format="png")
+    half_written.replace(path)
 
 
 # --- what is drawn --------------------------------------------------------------------------------
