@@ -13,6 +13,7 @@ import phalanx
 from phalanx.config import BenchConfig, TrainConfig, VerifyConfig
 from phalanx.errors import ConfigError, PhalanxError, choices
 from phalanx.evaluate_config import EvaluateConfig
+from phalanx.explain_config import ExplainConfig
 from phalanx.export import ExportConfig
 from phalanx.flags import add_flags, from_flags
 from phalanx.search_config import SearchConfig
@@ -34,6 +35,11 @@ COMMANDS = {
         EvaluateConfig,
         "phalanx.evaluate",
         "phalanx evaluate --policy react-restore --red-agent b_line --horizon 100 --episodes 10000",
+    ),
+    "explain": Command(
+        ExplainConfig,
+        "phalanx.explain_command",
+        "phalanx explain runs/first --red-agent b_line --plot first.png",
     ),
     "search": Command(
         SearchConfig,

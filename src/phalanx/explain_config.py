@@ -1,0 +1,72 @@
+"""Settings of `phalanx explain`."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from phalanx.cage2.defenders import GREEDY
+from phalanx.errors import ConfigError
+from phalanx.evaluate_config import EvaluateConfig
+from phalanx.results import check_writable
+
+MAX_TURNS = 20_000_000  # of all episodes against one attacker; each takes some ten bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExplainConfig:
+    """Show what a defender does, turn by turn and host by host, and where its loss comes from."""
+
+    target: str = field(metadata={"positional": True})
+    """run folder, checkpoint, or name of a scripted defender"""
+    red_agent: tuple[str, ...] = ("b_line", "meander")
+    """attackers: b_line, meander, sleep, or a mixture such as b_line=0.5,meander=0.5"""
+    horizon: int = 100
+    """turns of an episode, 1 to 10000"""
+    episodes: int = 2000
+    """episodes against each attacker"""
+    rules: str = ""
+    """rule set: 2.1-final or 2.1-leaderboard; a run's own (else 2.1-final) if not given"""
+    workflow: str | None = None
+    """order of repair that the policy is told, or all: a mixture; a run's own if not given"""
+    network: str | None = None
+    """the module:factory of a run that trained a torch network of your own"""
+    seed: int = 0
+    """the only source of chance; equal seeds give equal figures"""
+    num_threads: int | str = "auto"
+    """threads that play; results do not depend on it"""
+    json: Path | None = None
+    """also write all figures to this file"""
+    plot: Path | None = None
+    """also draw them into this file, a PNG (needs matplotlib)"""
+
+    def __post_init__(self) -> None:
+        if self.workflow == "named":
+            raise ConfigError("explain tells of one workflow at a time; give --workflow ORDER")
+        if self.target.lower() == GREEDY and self.workflow is None:
+            raise ConfigError("greedy repairs in an order: give --workflow")
+        _checked_too = self.played
+        if self.episodes * self.horizon > MAX_TURNS:
+            raise ConfigError(
+                f"{self.episodes} episodes of {self.horizon} turns are more than the "
+                f"{MAX_TURNS:,} turns that are remembered; "
+                f"try --episodes {max(2, MAX_TURNS // self.horizon)}"
+            )
+        if self.plot is not None and self.plot.suffix.lower() != ".png":
+            raise ConfigError(f"plots are PNG files, got {self.plot}; name it {self.plot.stem}.png")
+        check_writable(self.plot)
+
+    @cached_property
+    def played(self) -> EvaluateConfig:
+        """The same episodes as `phalanx evaluate` plays."""
+        return EvaluateConfig(
+            target=self.target,
+            red_agent=self.red_agent,
+            horizon=(self.horizon,),
+            episodes=self.episodes,
+            rules=self.rules,
+            workflow=self.workflow,
+            network=self.network,
+            seed=self.seed,
+            num_threads=self.num_threads,
+            json=self.json,
+        )
