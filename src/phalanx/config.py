@@ -16,6 +16,7 @@ from phalanx.cage2.settings import (
     checked_num_envs,
     checked_seed,
     checked_threads,
+    original_red_agent_weights,
     red_agent_weights,
     rule_set_number,
 )
@@ -91,7 +92,7 @@ class TrainConfig:
     update_steps: int = by_env(100, 128, impala=(100, 32), a3c=(100, 8))
     """steps of each environment between updates"""
     red_agent: str = "b_line=0.5,meander=0.5"
-    """attacker: b_line, meander, sleep, or a mixture"""
+    """attacker: b_line, meander, sleep, b_line_detour, meander_rescan, coin, or a mixture"""
     rules: str = "2.1-leaderboard"
     """rule set: 2.1-final, or 2.1-leaderboard as the challenge was scored"""
     observation: str = "history"
@@ -193,7 +194,8 @@ class TrainConfig:
             object.__setattr__(self, "num_envs", workers * self.num_envs_per_worker)
         if self.start_from is not None:  # so that it is found from anywhere
             object.__setattr__(self, "start_from", str(Path(self.start_from).absolute()))
-        red_agent_weights(self.red_agent)
+        known = original_red_agent_weights if self.env == "cyborg" else red_agent_weights
+        known(self.red_agent)
         rule_set_number(self.rules)
         checked_horizon(self.horizon)
         if self.num_envs != "auto":

@@ -11,6 +11,7 @@ from phalanx.cage2.settings import (
     checked_horizon,
     checked_seed,
     checked_threads,
+    original_red_agent_weights,
     red_agent_weights,
     rule_set_number,
 )
@@ -50,7 +51,8 @@ class EvaluateConfig:
     leaderboard: bool = False
     """the challenge's nine cells under its rules, and their sum"""
     red_agent: tuple[str, ...] = RED_AGENTS
-    """attackers: b_line, meander, sleep, or a mixture such as b_line=0.5,meander=0.5"""
+    """attackers: b_line, meander, sleep; b_line_detour, meander_rescan, coin, which the challenge
+    does not have; or a mixture such as b_line=0.5,meander=0.5"""
     horizon: tuple[int, ...] = (30, 50, 100)
     """turns of an episode, 1 to 10000"""
     episodes: int = 1000
@@ -87,8 +89,9 @@ class EvaluateConfig:
         for name in self.policy:
             if name != GREEDY:
                 make_defender(name)
+        known = red_agent_weights if self.simulator == "phalanx" else original_red_agent_weights
         for spec in self.red_agent:
-            red_agent_weights(spec)
+            known(spec)
         for horizon in self.horizon:
             checked_horizon(horizon)
         if not 2 <= self.episodes <= MAX_EPISODES:

@@ -13,9 +13,9 @@ import numpy.typing as npt
 from phalanx.cage2.batch import Batch
 from phalanx.cage2.crew import Crew
 from phalanx.cage2.observation import OBS_SIZES, TRUTH_SIZE
-from phalanx.cage2.scenario import HORIZONS, NUM_ACTIONS, RED_AGENTS, useful_actions
+from phalanx.cage2.scenario import HORIZONS, NUM_ACTIONS, useful_actions
 from phalanx.cage2.scoring import FIXES, NO_ORDERS, Orders, make_orders
-from phalanx.cage2.settings import count_cores
+from phalanx.cage2.settings import count_cores, kinds_of_episodes
 from phalanx.cage2.workflow import NUM_ORDERS, parse_order
 from phalanx.config import TrainConfig
 from phalanx.errors import ConfigError, MissingError
@@ -206,7 +206,8 @@ def _compiled(config: TrainConfig, first_index: int) -> Recipe:
     crew = batches[0].crew if len(batches) == 1 and not is_ahead(config) else Crew(threads)
     stepper = CompiledStepper(policy, crew, config.minibatch_size)
     source = open_source(config, samplers)
-    return Recipe(source, open_learner(config, stepper), "cpu", threads, RED_AGENTS)
+    kinds = kinds_of_episodes(config.red_agent)
+    return Recipe(source, open_learner(config, stepper), "cpu", threads, kinds)
 
 
 def find_network(name: str | None) -> Network | None:

@@ -16,8 +16,8 @@ import numpy as np
 
 import phalanx
 from phalanx.cage2.crew import Crew
-from phalanx.cage2.scenario import RED_AGENTS
 from phalanx.cage2.scoring import Orders
+from phalanx.cage2.settings import kinds_of_episodes
 from phalanx.cluster import connect, import_ray
 from phalanx.config import TrainConfig
 from phalanx.envs.faults import Fault
@@ -379,13 +379,13 @@ def open_stepper(
         seen, done = facts[0]["spaces"]
         _, stepper, device = open_networks(config, seen, done, network)
         return stepper, device, (config.env,)
-    policy = make_policy(config)
+    policy, kinds = make_policy(config), kinds_of_episodes(config.red_agent)
     if not plain_is_asked(config, network):
         crew = Crew(count_threads(config))
-        return CompiledStepper(policy, crew, config.minibatch_size), "cpu", RED_AGENTS
+        return CompiledStepper(policy, crew, config.minibatch_size), "cpu", kinds
     from phalanx.torch_recipe import open_module_stepper
 
-    return (*open_module_stepper(config, policy, network), RED_AGENTS)
+    return (*open_module_stepper(config, policy, network), kinds)
 
 
 def _first_line(error: BaseException) -> str:

@@ -28,7 +28,7 @@ class SearchConfig(TrainConfig):
     total_episodes: int | None = 100_000
     """budget of the search, in episodes played by all networks, trained or measured; all shards"""
     red_agent: str = "b_line"
-    """attacker: b_line, meander, sleep, or a mixture"""
+    """attacker: b_line, meander, sleep, b_line_detour, meander_rescan, coin, or a mixture"""
     turn_weights: str = "flat"
     """flat: the return of whole episodes; or leaderboard"""
     minibatch_size: int = 1000

@@ -2,7 +2,8 @@
 
 import copy
 
-from phalanx.cage2.scenario import NUM_ACTIONS, RED_AGENTS
+from phalanx.cage2.scenario import NUM_ACTIONS
+from phalanx.cage2.settings import kinds_of_episodes
 from phalanx.config import TrainConfig
 from phalanx.learn.heads import Categorical
 from phalanx.learn.module import ActorCritic
@@ -34,7 +35,8 @@ def on_cage2(config: TrainConfig, network: Network | None, first_index: int = 0)
         for batch in batches
     ]  # fmt: skip
     source, learner = open_source(config, samplers), open_learner(config, stepper)
-    return Recipe(source, learner, device, count_threads(config), RED_AGENTS)
+    kinds = kinds_of_episodes(config.red_agent)
+    return Recipe(source, learner, device, count_threads(config), kinds)
 
 
 def open_module_stepper(

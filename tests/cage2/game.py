@@ -11,13 +11,13 @@ from phalanx.cage2.network import LOADED, NETWORK, TRUE
 from phalanx.cage2.observation import MEMORY, NUM_BITS
 from phalanx.cage2.rule import records
 from phalanx.cage2.scenario import (
+    ALL_RED_AGENTS,
     DECOYS,
     EXPLOIT_PORTS,
     EXPLOITS,
     HOSTS,
     MEANDER,
     NUM_HOSTS,
-    RED_AGENTS,
     RULE_SETS,
     SUBNETS,
     action_index,
@@ -39,7 +39,8 @@ class Game:
 
     def __init__(self, red: str = "meander", rules: str = "2.1-final") -> None:
         self.nets = records(1, NETWORK)
-        self.nets["red_plan"], self.nets["rules"] = RED_AGENTS.index(red), RULE_SETS.index(rules)
+        self.nets["red_plan"] = ALL_RED_AGENTS.index(red)
+        self.nets["rules"] = RULE_SETS.index(rules)
         self.nets["horizon"] = 100
         self.log = records(1, LOG)
         everyone, odds = np.ones(1, np.bool_), np.zeros(3, np.int64)

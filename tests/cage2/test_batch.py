@@ -9,14 +9,16 @@ from hypothesis import strategies as st
 
 from phalanx.cage2 import Batch, Cage2Env, Cage2VectorEnv, action_index
 from phalanx.cage2.network import NETWORK
-from phalanx.cage2.scenario import NUM_ACTIONS, RED_AGENTS, RULE_SETS
+from phalanx.cage2.scenario import ALL_RED_AGENTS, NUM_ACTIONS, RULE_SETS
 from phalanx.cage2.settings import checked_horizon, checked_threads, red_agent_weights
 from phalanx.errors import ActionError, ConfigError
 from tests.cage2.game import ALL, Game, names
 
 some_settings = st.fixed_dictionaries(
     {
-        "red_agent": st.sampled_from([*RED_AGENTS, "b_line=0.3,meander=0.6,sleep=0.1"]),
+        "red_agent": st.sampled_from(
+            [*ALL_RED_AGENTS, "b_line=0.3,meander=0.6,sleep=0.1", "b_line=0.3,coin=0.7"]
+        ),
         "rules": st.sampled_from(RULE_SETS),
         "horizon": st.integers(1, 40),
         "observation": st.sampled_from(["bits", "history", "memory"]),
@@ -200,7 +202,7 @@ def test_bad_actions_are_refused_and_nothing_is_played(actions: Any, message: st
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ({"red_agent": "b_lne"}, "choose from b_line, meander, sleep; did you mean b_line"),
+        ({"red_agent": "b_lne"}, "choose from b_line, meander, sleep, .*; did you mean b_line"),
         ({"red_agent": "b_line=0.5,meander=0.6"}, "sum to 1"),
         ({"red_agent": "b_line=1.5,meander=-0.5"}, "0 or more"),
         ({"red_agent": "b_line=x,meander=1"}, "'x'"),

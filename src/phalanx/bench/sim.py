@@ -21,8 +21,8 @@ from phalanx.cage2.batch import Batch
 from phalanx.cage2.env import Cage2VectorEnv
 from phalanx.cage2.kernel import play_turns
 from phalanx.cage2.registration import ENV_ID
-from phalanx.cage2.scenario import NUM_ACTIONS
-from phalanx.cage2.settings import checked_threads
+from phalanx.cage2.scenario import NUM_ACTIONS, RED_AGENTS
+from phalanx.cage2.settings import checked_threads, kinds_of_episodes
 from phalanx.config import BenchConfig
 from phalanx.display import progress_display
 from phalanx.machine import describe_machine
@@ -127,6 +127,7 @@ def _actions(case: Case) -> Any:
 def groups(config: BenchConfig) -> Iterator[list[Case]]:
     """Cases that are measured in turn with each other, so that noise falls on all of them."""
     for red_agent in config.red_agent:
+        original = cyborg.is_installed() and kinds_of_episodes(red_agent) == RED_AGENTS
         for num_envs in config.num_envs:
             threads = sorted({1, checked_threads("auto", num_envs)})
             group = [
@@ -137,7 +138,7 @@ def groups(config: BenchConfig) -> Iterator[list[Case]]:
             group += [Case(STEP, num_envs, n, red_agent, "float32", play_step) for n in threads]
             if num_envs == 1:
                 group.append(Case(SINGLE, 1, 1, red_agent, "float32", play_single))
-            if num_envs == nearest(config.num_envs, 4096) and cyborg.is_installed():
+            if num_envs == nearest(config.num_envs, 4096) and original:
                 group.append(Case(ORIGINAL, 1, 1, red_agent, "int64", play_original))
             yield group
 

@@ -4,9 +4,17 @@ from phalanx.cage2.batch import Batch
 from phalanx.cage2.defenders import DEFENDERS, make_defender
 from phalanx.cage2.env import Cage2Env, Cage2VectorEnv
 from phalanx.cage2.observation import History
-from phalanx.cage2.scenario import HOSTS, RED_AGENTS, RULE_SETS, action_index, action_name
+from phalanx.cage2.scenario import (
+    ALL_RED_AGENTS,
+    HOSTS,
+    RED_AGENTS,
+    RULE_SETS,
+    action_index,
+    action_name,
+)
 
 __all__ = [
+    "ALL_RED_AGENTS",
     "DEFENDERS",
     "HOSTS",
     "RED_AGENTS",

@@ -29,7 +29,7 @@ from phalanx.cage2.scenario import (
     RED_AGENTS,
     RULE_SETS,
 )
-from phalanx.cage2.settings import checked_horizon, red_agent_weights, rule_set_number
+from phalanx.cage2.settings import checked_horizon, original_red_agent_weights, rule_set_number
 from phalanx.errors import ConfigError, MissingError
 
 HOW_TO_GET_IT = (
@@ -74,6 +74,7 @@ class CyborgEnv(gymnasium.Env[Array, Any]):
         rules: str | None = None,
         observation: str = "bits",
     ) -> None:
+        self._weights = original_red_agent_weights(red_agent)
         installed = installed_rules()
         if rules is not None and RULE_SETS[rule_set_number(rules)] != installed:
             raise ConfigError(
@@ -82,7 +83,6 @@ class CyborgEnv(gymnasium.Env[Array, Any]):
             )
         self.rules = installed
         self.horizon = checked_horizon(horizon)
-        self._weights = red_agent_weights(red_agent)
         self._history = History(horizon=self.horizon, observation=observation)
         self.observation_space = spaces.Box(0, 1, (OBS_SIZES[observation],), np.float32)
         self.action_space = spaces.Discrete(NUM_ACTIONS)

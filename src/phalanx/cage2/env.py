@@ -30,7 +30,7 @@ class Cage2VectorEnv(VectorEnv[Array, Array, Array]):
     obs, rewards, terminations, truncations, infos = envs.step(actions)   # actions: int [N], 0..144
     envs.access                           # the truth: 0 none, 1 user, 2 root; uint8 [N, 13]
 
-    red_agent: "b_line", "meander" or "sleep"; a mixture drawn anew each episode,
+    red_agent: one of ALL_RED_AGENTS; a mixture drawn anew each episode,
         "b_line=0.5,meander=0.5"; or one name per network.
     observation: "bits" (the challenge's 52) or "history" (these and what a defender can remember).
     dtype: "float32" or, for bits, "uint8".

@@ -9,10 +9,10 @@ from phalanx.cage2.bits import count, has, lowest, number, only
 from phalanx.cage2.rule import kernel, rule
 from phalanx.cage2.scenario import (
     B_LINE,
+    COIN,
     DRAWN,
     NO_HOST,
     NUM_HOSTS,
-    SLEEP_AGENT,
     USER0,
     USER_SUBNET,
 )
@@ -43,7 +43,10 @@ NETWORK = np.dtype(
         ("exploited", np.uint16),
         ("escalated", np.uint16),
         ("mapped", np.uint16),  # name and address are known to belong together
-        ("line_done", np.uint16),  # B-line: steps of its plan that it has played, one bit each
+        (
+            "line_done",
+            np.uint16,
+        ),  # B-line: steps of its plan that it has played; bit 15: attackers.py
         ("decoys", np.uint8, NUM_HOSTS),  # decoys that stand, one bit each
         ("ports", np.uint8, NUM_HOSTS),  # ports that red remembers, one bit each
         ("subnets", np.uint8),  # subnets that red knows, one bit each
@@ -74,6 +77,7 @@ RUNNING, ACTIVE, NAME_KNOWN = 1, 2, 4  # the operational service
 # how recorded games are played again.
 
 LOADED = 1 << 32
+COINS = 1 << 16  # slots of coins begin behind the last one that a turn rolls in
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31))
 _FACTORS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
@@ -92,6 +96,12 @@ def dice(net: Network, slot: int) -> np.uint64:
     """64 random bits of this episode; every slot has its own, and nobody else's."""
     episode = mix(net.stream + np.uint64(net.episode) * _GOLDEN)
     return mix(episode + np.uint64(slot + 1) * _GOLDEN)
+
+
+@rule
+def heads(net: Network) -> bool:
+    """A fair coin for this turn, thrown apart from all other dice."""
+    return dice(net, COINS + number(net.turn)) & np.uint64(1) != np.uint64(0)
 
 
 @rule
@@ -125,7 +135,7 @@ def one_of(members: int, die: int) -> int:
 def begin_episode(net: Network, odds: Any) -> None:
     """Everything as the scenario starts: red sits on User0 and knows nothing else.
 
-    odds: int64 [3], the red agents' cumulative chances times 2**32, for attackers that are drawn.
+    odds: int64 [6], the red agents' cumulative chances times 2**32, for attackers that are drawn.
     """
     net.seen = 0
     net.tenths = 0
@@ -146,7 +156,7 @@ def begin_episode(net: Network, odds: Any) -> None:
     if net.red_plan == DRAWN:
         die = low_die(dice(net, 0))
         net.red = B_LINE
-        while die >= odds[net.red] and net.red < SLEEP_AGENT:
+        while die >= odds[net.red] and net.red < COIN:
             net.red += 1
 
 

@@ -1,7 +1,7 @@
 """One network as text: what blue sees beside what is true."""
 
 from phalanx.cage2.network import RUNNING, Network
-from phalanx.cage2.scenario import DECOYS, HOSTS, RED_AGENTS
+from phalanx.cage2.scenario import ALL_RED_AGENTS, DECOYS, HOSTS
 
 ACTIVITY = ("-", "Scan", "?", "Exploit")
 COMPROMISED = ("No", "Unknown", "User", "Privileged")
@@ -13,7 +13,7 @@ def picture(net: Network) -> str:
     service = "running" if int(net["service"]) & RUNNING else "DOWN"
     lines = [
         f"turn {net['turn']} of {net['horizon']} · return {net['tenths'] / 10:.1f} · "
-        f"red agent {RED_AGENTS[net['red']]} · operational service {service}",
+        f"red agent {ALL_RED_AGENTS[net['red']]} · operational service {service}",
         f"{'':12} | {'blue sees':^20} | {'true':^25} |",
         f"{'host':12} | {'activity':8} {'compromised':11} | {'known':5} {'scanned':7} {'access':6} "
         f"{'file':4} | decoys",

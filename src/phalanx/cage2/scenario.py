@@ -152,9 +152,10 @@ HOST_OF_ACTION = np.array([0, 0, *(h for _ in HOST_VERBS for h in range(NUM_HOST
 
 # --- red agents and rule sets ---------------------------------------------------------------------
 
-RED_AGENTS = ("b_line", "meander", "sleep")
-B_LINE, MEANDER, SLEEP_AGENT = range(3)
-DRAWN = 3  # in place of an agent: drawn anew each episode
+RED_AGENTS = ("b_line", "meander", "sleep")  # the challenge's own
+ALL_RED_AGENTS = (*RED_AGENTS, "b_line_detour", "meander_rescan", "coin")
+B_LINE, MEANDER, SLEEP_AGENT, B_LINE_DETOUR, MEANDER_RESCAN, COIN = range(len(ALL_RED_AGENTS))
+DRAWN = 255  # in place of an agent: drawn anew each episode
 CHALLENGE_NAMES = ("B_lineAgent", "RedMeanderAgent", "SleepAgent")
 
 RULE_SETS = ("2.1-final", "2.1-leaderboard")

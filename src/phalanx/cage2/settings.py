@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from phalanx.cage2.rule import COMPILED
-from phalanx.cage2.scenario import DRAWN, NUM_ACTIONS, RED_AGENTS, RULE_SETS
+from phalanx.cage2.scenario import ALL_RED_AGENTS, DRAWN, NUM_ACTIONS, RED_AGENTS, RULE_SETS
 from phalanx.errors import ActionError, ConfigError, choices
 
 MAX_HORIZON = 10_000
@@ -24,9 +24,9 @@ def red_agent_number(name: str) -> int:
     sleep.
     """
     plain = re.sub(r"[_\- ]", "", str(name).lower()).removeprefix("red").removesuffix("agent")
-    known = [agent.replace("_", "") for agent in RED_AGENTS]
+    known = [agent.replace("_", "") for agent in ALL_RED_AGENTS]
     if plain not in known:
-        raise ConfigError(choices("red agent", name, RED_AGENTS))
+        raise ConfigError(choices("red agent", name, ALL_RED_AGENTS))
     return known.index(plain)
 
 
@@ -42,7 +42,7 @@ def red_agent_weights(spec: str | Mapping[str, float]) -> dict[str, float]:
             spec = dict(_weight(part, spec) for part in parts)
     weights: dict[str, float] = {}
     for name, weight in spec.items():
-        agent = RED_AGENTS[red_agent_number(name)]
+        agent = ALL_RED_AGENTS[red_agent_number(name)]
         if agent in weights:
             raise ConfigError(f"red agent {agent} is named twice in {spec!r}; give each one weight")
         weights[agent] = _number(weight, spec)
@@ -53,6 +53,24 @@ def red_agent_weights(spec: str | Mapping[str, float]) -> dict[str, float]:
             "write b_line=0.5,meander=0.5"
         )
     return weights
+
+
+def original_red_agent_weights(spec: str | Mapping[str, float]) -> dict[str, float]:
+    """The same for the original simulator, which does not have all of them."""
+    weights = red_agent_weights(spec)
+    for name in weights:
+        if name not in RED_AGENTS:
+            raise ConfigError(
+                f"the original simulator has no red agent {name}; choose from "
+                f"{', '.join(RED_AGENTS)}, or play against {name} in phalanx"
+            )
+    return weights
+
+
+def kinds_of_episodes(spec: str) -> tuple[str, ...]:
+    """Names by the number of the attacker: the challenge's own, or all if others take part."""
+    others = set(red_agent_weights(spec)) - set(RED_AGENTS)
+    return ALL_RED_AGENTS if others else RED_AGENTS
 
 
 def _weight(part: str, whole: str) -> tuple[str, float]:
@@ -72,10 +90,10 @@ def _number(weight: object, whole: object) -> float:
 def red_agent_plan(
     spec: RedAgent, num_envs: int
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-    """Who attacks each network (or DRAWN), uint8 [N], and the odds where it is drawn, int64 [3]."""
-    odds = np.zeros(len(RED_AGENTS), np.int64)
+    """Who attacks each network (or DRAWN), uint8 [N], and the odds where it is drawn, int64 [6]."""
+    odds = np.zeros(len(ALL_RED_AGENTS), np.int64)
     if not isinstance(spec, str | Mapping | Sequence | np.ndarray):
-        raise ConfigError(choices("red agent", spec, RED_AGENTS))
+        raise ConfigError(choices("red agent", spec, ALL_RED_AGENTS))
     if not isinstance(spec, str | Mapping):
         if len(spec) != num_envs:
             raise ConfigError(
@@ -86,7 +104,7 @@ def red_agent_plan(
     weights = red_agent_weights(spec)
     if len(weights) == 1:
         return np.full(num_envs, red_agent_number(next(iter(weights))), np.uint8), odds
-    shares = np.array([weights.get(agent, 0.0) for agent in RED_AGENTS])
+    shares = np.array([weights.get(agent, 0.0) for agent in ALL_RED_AGENTS])
     odds[:] = np.rint(np.cumsum(shares) * 2**32)
     odds[np.flatnonzero(shares)[-1] :] = 2**32
     return np.full(num_envs, DRAWN, np.uint8), odds
