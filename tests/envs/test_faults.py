@@ -331,10 +331,10 @@ def test_however_the_caller_ends_its_workers_end_too() -> None:
         with caller.stdout:
             workers.append([int(pid) for pid in caller.stdout.readline().split()])
     assert [len(pids) for pids in workers] == [2] * len(ENDINGS)
-    time.sleep(0.1)
+    time.sleep(1.0)  # until all of them are in what is to be ended
     for caller, (_then, kill) in zip(callers, ENDINGS, strict=True):
         if kill is not None:
             caller.send_signal(kill)
     for caller, pids, ending in zip(callers, workers, ENDINGS, strict=True):
-        caller.wait(20)
+        caller.wait(60)
         assert all_gone(pids, 1.0), ending
