@@ -11,6 +11,7 @@ from phalanx.cage2.cyborg import CyborgAgent
 from phalanx.checkpoint import load_checkpoint
 from phalanx.cli import main
 from phalanx.config import TrainConfig
+from phalanx.errors import ConfigError
 from phalanx.evaluate import evaluate
 from phalanx.evaluate_config import EvaluateConfig
 from phalanx.training import train
@@ -21,6 +22,11 @@ def test_the_champion_beats_every_published_total() -> None:
     cells = list(evaluate(config))
     assert len(cells) == 9
     assert sum(cell.mean for cell in cells) > -47  # -44 or better, over more episodes
+
+
+def test_an_agent_is_played_alone() -> None:
+    with pytest.raises(ConfigError, match="give it alone, as --policy champion"):
+        EvaluateConfig(policy=("random", "champion"))
 
 
 @pytest.mark.parametrize("name", sorted(AGENTS))

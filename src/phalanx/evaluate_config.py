@@ -70,6 +70,9 @@ class EvaluateConfig:
         if self.target is None and len(self.policy) == 1 and agent_path(self.policy[0]).exists():
             object.__setattr__(self, "target", self.policy[0])  # an agent that comes with phalanx
             object.__setattr__(self, "policy", DEFENDERS)
+        for name in self.policy:
+            if name in AGENTS:
+                raise ConfigError(f"{name} is a trained agent: give it alone, as --policy {name}")
         if self.leaderboard:
             object.__setattr__(self, "red_agent", RED_AGENTS)
             object.__setattr__(self, "horizon", HORIZONS)
