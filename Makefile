@@ -5,6 +5,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
+# These wait a lot and come first, so that neither of the two workers is left with them at the end.
+SLOW   := $(patsubst %,tests/test_%.py,cluster sweep examples search train_env)
+
 .PHONY: help train test lint bench clean
 
 help:            ## list the targets
@@ -14,7 +17,7 @@ train: $(VENV)/core              ## install, then train a defender for about thr
 	$(BIN)/phalanx train
 
 test: $(VENV)/test               ## install, then run all tests
-	$(BIN)/python -m pytest -n 2 --dist loadfile tests
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(SLOW) tests
 
 lint: $(VENV)/lint               ## ruff and mypy
 	$(BIN)/ruff check .
