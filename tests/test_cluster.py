@@ -64,6 +64,7 @@ def test_the_layout_of_samplers_does_not_change_a_bit(cluster: Any, tmp_path: Pa
         config = small(tmp_path, f"{samplers}", runner="ray", num_samplers=samplers)
         run = train(config)
         assert np.array_equal(theta(run), theta(local))
+        assert all(part.running.flags.owndata for part in run.sampler.parts)  # none in the store
         assert run.recipe.note.startswith(f"20 environments in {samplers} samplers")
 
 

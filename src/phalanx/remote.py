@@ -144,14 +144,16 @@ class RemoteSampler:
             return None
         reference, self._pending = self._pending, None
         try:
-            rollout, self.running = ray.get(reference)
+            rollout, running = ray.get(reference)
         except ray.exceptions.RayTaskError as error:
             raise WorkerError(f"sampler {self.index} failed: {_last_line(error)}") from None
         except ray.exceptions.RayError as error:
             self._lose(_first_line(error))
             return None
         self._down_since = None
-        return Rollout(*(array.copy() for array in rollout))  # frees the object store
+        # Copies, all of them: a view of any part would keep the whole in the object store.
+        self.running = running.copy()
+        return Rollout(*(array.copy() for array in rollout))
 
     def collect(self, shaping: Any) -> Rollout:
         """One rollout, however often the sampler is lost on the way."""
