@@ -1,7 +1,7 @@
 """Beside RLlib's PPO: the same game, network, settings and cores, in one run.
 
-python benchmarks/rllib.py                   # about 15 minutes; RLlib is given up after 5 a try
-python benchmarks/rllib.py --seconds 60
+python benchmarks/rllib.py                   # about three minutes; a try is over after five
+python benchmarks/rllib.py --seconds 40
 
 Both play the compiled CAGE-2 against B-line, 100 turns, 172 inputs, all 145 actions, networks of
 64-64 for actor and critic, and plain PPO: no masks, curricula or privileged critic. What is counted

@@ -67,12 +67,14 @@ class EvaluateConfig:
     """also write the table to this file"""
 
     def __post_init__(self) -> None:
-        if self.target is None and len(self.policy) == 1 and agent_path(self.policy[0]).exists():
-            object.__setattr__(self, "target", self.policy[0])  # an agent that comes with phalanx
+        trained = [name for name in self.policy if agent_path(name) in AGENTS.values()]
+        if trained and (self.target is not None or len(self.policy) > 1):
+            raise ConfigError(
+                f"{trained[0]} is a trained agent: give it alone, as --policy {trained[0]}"
+            )
+        if trained:
+            object.__setattr__(self, "target", trained[0])
             object.__setattr__(self, "policy", DEFENDERS)
-        for name in self.policy:
-            if name in AGENTS:
-                raise ConfigError(f"{name} is a trained agent: give it alone, as --policy {name}")
         if self.leaderboard:
             object.__setattr__(self, "red_agent", RED_AGENTS)
             object.__setattr__(self, "horizon", HORIZONS)

@@ -99,18 +99,6 @@ def test_their_games_can_be_saved_and_restored(red: str) -> None:
     assert np.array_equal(batch.nets, other.nets)
 
 
-@pytest.mark.parametrize("red", ["meander", "b_line=0.3,meander=0.7"])
-def test_games_saved_before_there_were_more_attackers_can_go_on(red: str) -> None:
-    batch, other = (Batch(50, red_agent=red, seed=seed, horizon=10) for seed in (3, 4))
-    old = batch.save()
-    old["odds"] = old["odds"][:3]
-    old["nets"]["red_plan"][old["nets"]["red_plan"] == 255] = 3
-    other.restore(old)
-    for _ in range(25):
-        assert np.array_equal(batch.play(np.zeros(50, int)).obs, other.play(np.zeros(50, int)).obs)
-    assert np.array_equal(batch.nets, other.nets)
-
-
 def test_a_picture_names_them() -> None:
     env = Cage2Env(red_agent="Meander_Rescan", render_mode="ansi")
     env.reset()

@@ -73,8 +73,11 @@ def compiled_game(stack: ExitStack) -> dict[str, Case]:
 
 def slow_game(stack: ExitStack) -> dict[str, Case]:
     two = replace(SLOW, num_samplers=2, num_envs=8)
-    ways = {"3 ms a step, 1 Ray actor": sampling(SLOW), "3 ms a step, 2 Ray actors": sampling(two)}
-    return {f"{name} (steps)": Case(name, stack.enter_context(way)) for name, way in ways.items()}
+    ways = {
+        "3 ms a step, 1 Ray actor (steps)": sampling(SLOW),
+        "3 ms a step, 2 Ray actors (steps)": sampling(two),
+    }
+    return {name: Case(name, stack.enter_context(way)) for name, way in ways.items()}
 
 
 def measure_costs(config: TrainConfig, rounds: int) -> Costs:

@@ -11,7 +11,6 @@ from phalanx.cage2.kernel import Shown, allocate, begin_episodes, play_turns
 from phalanx.cage2.network import NETWORK, seed_networks
 from phalanx.cage2.observation import MEMORY, OBS_SIZES, action_masks, observation_kind
 from phalanx.cage2.rule import announce_compilation, records
-from phalanx.cage2.scenario import ALL_RED_AGENTS, DRAWN, RED_AGENTS
 from phalanx.cage2.settings import (
     RedAgent,
     checked_actions,
@@ -142,8 +141,6 @@ class Batch:
 
     def restore(self, saved: dict[str, npt.NDArray[Any]]) -> None:
         """Go on from a saved state of a batch with the same settings."""
-        if "odds" in saved and len(saved["odds"]) == len(RED_AGENTS):
-            saved = _with_more_attackers(saved)
         self._check_saved(saved)
         self.crew.settle()
         self.nets[:], self.memories[:] = saved["nets"], saved["memories"]
@@ -171,14 +168,3 @@ class Batch:
 
     def close(self) -> None:
         self.crew.close()
-
-
-def _with_more_attackers(saved: dict[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
-    """A state saved when there were only the challenge's attackers, and 3 meant that one is drawn.
-
-    The odds are cumulative: those of further attackers repeat the last.
-    """
-    nets = saved["nets"].copy()
-    nets["red_plan"][nets["red_plan"] == len(RED_AGENTS)] = DRAWN
-    odds = np.pad(saved["odds"], (0, len(ALL_RED_AGENTS) - len(RED_AGENTS)), mode="edge")
-    return saved | {"nets": nets, "odds": odds}

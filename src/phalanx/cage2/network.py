@@ -43,10 +43,7 @@ NETWORK = np.dtype(
         ("exploited", np.uint16),
         ("escalated", np.uint16),
         ("mapped", np.uint16),  # name and address are known to belong together
-        (
-            "line_done",
-            np.uint16,
-        ),  # B-line: steps of its plan that it has played; bit 15: attackers.py
+        ("line_done", np.uint16),  # B-line: steps that it has played; bit 15: see attackers.py
         ("decoys", np.uint8, NUM_HOSTS),  # decoys that stand, one bit each
         ("ports", np.uint8, NUM_HOSTS),  # ports that red remembers, one bit each
         ("subnets", np.uint8),  # subnets that red knows, one bit each
