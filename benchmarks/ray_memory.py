@@ -1,4 +1,7 @@
-"""Whether memory stays flat on Ray: IMPALA on the compiled CAGE-2, with a look every 20 seconds.
+"""Whether memory stays flat on Ray: IMPALA on the compiled CAGE-2, looked at for some time.
+
+Ray frees objects once a second, so a look at the store sees up to a second of rollouts that nobody
+needs any more. Looks come at random times: at regular ones, they would drift through that second.
 
 python benchmarks/ray_memory.py --minutes 20
 """
@@ -18,7 +21,7 @@ from phalanx.config import TrainConfig
 from phalanx.run import Run
 from phalanx.training import train
 
-EVERY_S = 20.0
+EVERY_S = 10.0, 30.0  # at least and at most
 
 
 def memory_mb(pid: int) -> float:
@@ -29,7 +32,8 @@ def memory_mb(pid: int) -> float:
 
 def store_mb() -> float:
     """What lies in the object store."""
-    text = ray._private.internal_api.memory_summary(stats_only=True)
+    address = ray.get_runtime_context().gcs_address
+    text = ray._private.internal_api.memory_summary(address, stats_only=True)
     found = re.search(r"Plasma memory usage (\d+) MiB", text)
     return float(found.group(1)) if found else float("nan")
 
@@ -39,15 +43,16 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=20.0)
     minutes = parser.parse_args().minutes
     rows: list[tuple[float, ...]] = []
-    began = looked = time.monotonic()
+    began = next_look = time.monotonic()
+    random = np.random.default_rng(0)
     pids: list[int] = []
 
     def look(run: Run) -> None:
-        nonlocal looked
+        nonlocal next_look
         now = time.monotonic()
-        if now - looked < EVERY_S:
+        if now < next_look:
             return
-        looked = now
+        next_look = now + random.uniform(*EVERY_S)
         if not pids:
             asked = [sampler.actor.describe.remote() for sampler in run.source.samplers]
             pids.extend(fact["pid"] for fact in ray.get(asked))
@@ -66,7 +71,8 @@ def main() -> None:
     for name, column in (("learner", 2), ("sampler", 3), ("object store", 4)):
         means = [float(np.mean([row[column] for row in part]))
                  for part in (rows[:third], rows[third:-third], rows[-third:])]  # fmt: skip
-        print(f"{name}: " + ", ".join(f"{mean:.0f} MB" for mean in means) + " in thirds of the run")
+        thirds, most = ", ".join(f"{mean:.0f}" for mean in means), max(row[column] for row in rows)
+        print(f"{name}: {thirds} MB in thirds of the run, at most {most:.0f} MB")
     print(f"{run.updates:,} rollouts, {dict(run.rollouts)}, lag {dict(sorted(run.lags.items()))}")
 
 

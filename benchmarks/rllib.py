@@ -1,12 +1,14 @@
-"""Beside RLlib's PPO: the same game, network, settings and cores, in one run.
+"""Beside RLlib: the same game, network and cores, in one run.
 
-python benchmarks/rllib.py                   # about three minutes; a try is over after five
-python benchmarks/rllib.py --seconds 40
+python benchmarks/rllib.py                   # up to half an hour; a try is over after five minutes
+python benchmarks/rllib.py --seconds 40 --algo ppo
 
-Both play the compiled CAGE-2 against B-line, 100 turns, 172 inputs, all 145 actions, networks of
-64-64 for actor and critic, and plain PPO: no masks, curricula or privileged critic. What is counted
-are episodes a second after the first update, and the time from the first update's beginning to a
-mean return of -100 over the last 256 episodes.
+All play the compiled CAGE-2 against B-line, 100 turns, 172 inputs, all 145 actions, with networks
+of 64-64 for actor and critic; no masks, curricula or privileged critic. RLlib's PPO has once the
+settings of ours and once its own, and once our compiled batches instead of its own vectors of
+environments; its IMPALA has the settings of ours. What is counted are episodes a second after the
+first update, and the time from the first update's beginning to a mean return of -100 over the last
+256 episodes.
 """
 
 import tempfile
@@ -19,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import ray
 import torch
-from ray.rllib.algorithms import PPOConfig
+from ray.rllib.algorithms import IMPALAConfig, PPOConfig
 from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
 
 import phalanx.rllib
@@ -30,7 +32,11 @@ from phalanx.run import Run
 from phalanx.training import train
 
 GOAL, WINDOW = -100.0, 256
-ENVS, TURNS, MINIBATCH, EPOCHS, RATE = 256, 100, 4096, 4, 1e-3
+ENVS, TURNS, RUNNERS, RATE = 256, 100, 2, 1e-3
+PPO = {
+    "minibatch_size": 4096, "k_epochs": 4, "gae_lambda": 0.95, "entropy": 0.0, "final_entropy": 0.0,
+}  # fmt: skip
+IMPALA = {"algo": "impala", "entropy": 0.01, "final_entropy": 0.01, "num_samplers": RUNNERS}
 
 
 class Measured(NamedTuple):
@@ -41,7 +47,7 @@ class Measured(NamedTuple):
     last_return: float
 
 
-def ours(name: str, seconds: float, **where: Any) -> Measured:
+def ours(name: str, seconds: float, **settings: Any) -> Measured:
     """phalanx, until the goal is reached and some seconds have passed."""
     began = at_first = 0.0
     first_episodes = 0
@@ -61,11 +67,10 @@ def ours(name: str, seconds: float, **where: Any) -> Measured:
 
     with tempfile.TemporaryDirectory() as place:
         config = TrainConfig(
-            red_agent="b_line", num_envs=ENVS, update_steps=TURNS, minibatch_size=MINIBATCH,
-            k_epochs=EPOCHS, learning_rate=RATE, final_learning_rate=RATE, gamma=0.99,
-            gae_lambda=0.95, entropy=0.0, final_entropy=0.0, critic_truth=False, actions="all",
+            red_agent="b_line", num_envs=ENVS, update_steps=TURNS, learning_rate=RATE,
+            final_learning_rate=RATE, gamma=0.99, critic_truth=False, actions="all",
             turn_weights="flat", restore_curriculum=0.0, total_episodes=10**9,
-            output_dir=Path(place), name="run", **where,
+            output_dir=Path(place), name="run", **settings,
         )  # fmt: skip
         run = train(config, on_update=watch)
     rate = (run.episodes - first_episodes) / (time.perf_counter() - at_first)
@@ -76,19 +81,18 @@ def recent_return(run: Run) -> float:
     return float(np.mean([episode.total for episode in list(run.recent)[-WINDOW:]]))
 
 
-def rllib(name: str, seconds: float, runners: int, vectors: str) -> Measured:
-    """RLlib's PPO on the new API stack; vectors: how a runner holds its environments."""
-    algo = rllib_config(runners, vectors).build_algo()
+def rllib(name: str, seconds: float, config: Any) -> Measured:
+    algo = config.build_algo()
     try:
         return measure_rllib(name, algo, seconds)
     finally:
         algo.stop()
 
 
-def rllib_config(runners: int, vectors: str) -> Any:
-    config = (
-        PPOConfig()
-        .environment(
+def with_the_game(config: Any, vectors: str = "sync") -> Any:
+    """The game and the networks; vectors: how a runner holds its environments."""
+    return (
+        config.environment(
             "CAGE2",
             env_config={
                 "red_agent": "b_line",
@@ -97,17 +101,7 @@ def rllib_config(runners: int, vectors: str) -> Any:
                 "observation": "history",
             },
         )
-        .env_runners(
-            num_env_runners=runners,
-            num_envs_per_env_runner=ENVS // max(1, runners),
-            rollout_fragment_length=TURNS,
-            gym_env_vectorize_mode=vectors,
-        )
-        .training(
-            train_batch_size_per_learner=ENVS * TURNS, minibatch_size=MINIBATCH, num_epochs=EPOCHS,
-            lr=RATE, gamma=0.99, lambda_=0.95, clip_param=0.2, vf_clip_param=float("inf"),
-            entropy_coeff=0.0, vf_loss_coeff=0.5, grad_clip=0.5, use_kl_loss=False,
-        )
+        .env_runners(num_env_runners=RUNNERS, gym_env_vectorize_mode=vectors)
         .rl_module(
             model_config=DefaultModelConfig(
                 fcnet_hiddens=[64, 64], fcnet_activation="tanh", vf_share_layers=False
@@ -115,8 +109,29 @@ def rllib_config(runners: int, vectors: str) -> Any:
         )
         .reporting(min_time_s_per_iteration=0, metrics_num_episodes_for_smoothing=WINDOW)
         .debugging(seed=0)
+    )
+
+
+def with_our_rollouts(config: Any, turns_to_learn_from: int) -> Any:
+    return config.env_runners(
+        num_envs_per_env_runner=ENVS // RUNNERS, rollout_fragment_length=TURNS
+    ).training(train_batch_size_per_learner=turns_to_learn_from, lr=RATE, gamma=0.99)
+
+
+def ppo(vectors: str) -> Any:
+    """RLlib's PPO on the new API stack, with the settings of ours."""
+    config = with_our_rollouts(with_the_game(PPOConfig(), vectors), ENVS * TURNS)
+    return config.training(
+        minibatch_size=PPO["minibatch_size"], num_epochs=PPO["k_epochs"], lambda_=0.95,
+        clip_param=0.2, vf_clip_param=float("inf"), entropy_coeff=0.0, vf_loss_coeff=0.5,
+        grad_clip=0.5, use_kl_loss=False,
     )  # fmt: skip
-    return config
+
+
+def impala() -> Any:
+    """RLlib's IMPALA: each batch of a runner is learnt from once, as it comes."""
+    config = with_our_rollouts(with_the_game(IMPALAConfig()), ENVS * TURNS // RUNNERS)
+    return config.training(entropy_coeff=0.01, vf_loss_coeff=0.5, grad_clip=0.5)
 
 
 def measure_rllib(name: str, algo: Any, seconds: float) -> Measured:
@@ -141,27 +156,49 @@ def measure_rllib(name: str, algo: Any, seconds: float) -> Measured:
 def main() -> None:
     parser = ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=300.0, help="after which a try is over")
-    seconds = parser.parse_args().seconds
+    parser.add_argument("--algo", choices=("ppo", "impala", "both"), default="both")
+    args = parser.parse_args()
     torch.set_num_threads(1)
     with connected(None):
         phalanx.rllib.register()
-        ours("to compile", 0.0)
-        rows = [
-            ours("phalanx, --runner local", seconds),
-            ours("phalanx, --runner ray, 2 samplers", seconds, runner="ray", num_samplers=2),
-            rllib("RLlib, 2 runners, its own vectors", seconds, 2, "sync"),
-            rllib("RLlib, 2 runners, our batches", seconds, 2, "vector_entry_point"),
-            rllib("RLlib, 1 runner, our batches", seconds, 1, "vector_entry_point"),
-        ]
-    print(f"| | episodes/s | seconds to {GOAL:.0f} | return at the end |\n|--|--|--|--|")
-    for row in rows:
-        goal = "not reached" if row.seconds_to_goal is None else f"{row.seconds_to_goal:.1f}"
-        print(f"| {row.name} | {row.episodes_per_s:,.1f} | {goal} | {row.last_return:.1f} |")
-    for row in rows[:2]:
-        for other in rows[2:]:
-            print(f"{row.name} / {other.name}: {row.episodes_per_s / other.episodes_per_s:.1f} x")
+        if args.algo != "impala":
+            show(compare_ppo(args.seconds))
+        if args.algo != "ppo":
+            show(compare_impala(args.seconds))
     print(", ".join(f"{name} {value}" for name, value in describe_machine().items()))
     print(f"ray {ray.__version__}, torch {torch.__version__}")
+
+
+def compare_ppo(seconds: float) -> tuple[list[Measured], list[Measured]]:
+    ours("to compile", 0.0, **PPO)
+    on_ray = {"runner": "ray", "num_samplers": RUNNERS}
+    return [
+        ours("phalanx PPO, local", seconds, **PPO),
+        ours("phalanx PPO, Ray", seconds, **PPO, **on_ray),
+    ], [
+        rllib("RLlib PPO, its settings", seconds, with_the_game(PPOConfig())),
+        rllib("RLlib PPO, our settings", seconds, ppo("sync")),
+        rllib("RLlib PPO, our settings and batches", seconds, ppo("vector_entry_point")),
+    ]
+
+
+def compare_impala(seconds: float) -> tuple[list[Measured], list[Measured]]:
+    ours("to compile", 0.0, **IMPALA)
+    return [
+        ours("phalanx IMPALA, local", seconds, **IMPALA),
+        ours("phalanx IMPALA, Ray", seconds, **IMPALA, runner="ray"),
+    ], [rllib("RLlib IMPALA, our settings", seconds, impala())]
+
+
+def show(measured: tuple[list[Measured], list[Measured]]) -> None:
+    mine, theirs = measured
+    print(f"| | episodes/s | seconds to {GOAL:.0f} | return at the end |\n|--|--|--|--|")
+    for row in (*mine, *theirs):
+        goal = "not reached" if row.seconds_to_goal is None else f"{row.seconds_to_goal:.1f}"
+        print(f"| {row.name} | {row.episodes_per_s:,.1f} | {goal} | {row.last_return:.1f} |")
+    for row in mine:
+        for other in theirs:
+            print(f"{row.name} / {other.name}: {row.episodes_per_s / other.episodes_per_s:.1f} x")
 
 
 if __name__ == "__main__":

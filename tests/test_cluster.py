@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 import numpy as np
@@ -253,6 +254,30 @@ def test_another_ray_is_named(cluster: Any) -> None:
     assert line.count("\n") == 0
     assert ray.__version__ in line
     assert "0.1" in line
+
+
+def test_a_cluster_that_wants_another_token_says_so(tmp_path: Path) -> None:
+    head = (
+        "from ray.cluster_utils import Cluster\n"
+        "nodes = Cluster(initialize_head=True, head_node_args={'num_cpus': 1})\n"
+        "print(nodes.address, flush=True); input()"
+    )
+    with Marked() as marked:
+        start = [sys.executable, "-W", "ignore", "-c", head]
+        with subprocess.Popen(start, env=marked.env, stdin=PIPE, stdout=PIPE) as nodes:
+            assert nodes.stdout
+            address = nodes.stdout.readline().decode().strip()
+            command = ["train", "--runner", "ray", "--ray-address", address]
+            done = subprocess.run(
+                [sys.executable, "-m", "phalanx.cli", *command],
+                env=marked.env | {"RAY_AUTH_TOKEN": "f" * 64}, cwd=tmp_path, capture_output=True,
+            )  # fmt: skip
+            nodes.communicate(b"\n")
+    line = done.stderr.decode().strip()
+    assert line.count("\n") == 0
+    assert "the cluster wants its token" in line
+    assert done.returncode == 2
+    assert not list(tmp_path.glob("runs/*"))
 
 
 def test_more_cpus_than_there_are_is_said_at_once(cluster: Any, tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ QUIET = {
     "TUNE_WARN_THRESHOLD_S": "1e9",
 }
 ON_LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}  # off: Ray listens on 127.0.0.1 only
+SOON = {"RAY_NUM_REDIS_GET_RETRIES": "4"}  # seconds in which a cluster must let us in
 
 
 def import_ray() -> Any:
@@ -52,7 +53,9 @@ def connected(address: str | None) -> Iterator[Any]:
     """
     with contextlib.ExitStack() as until_the_end:
         until_the_end.enter_context(_quiet_log())
-        until_the_end.enter_context(_environment(QUIET | (ON_LOOPBACK if address is None else {})))
+        until_the_end.enter_context(
+            _environment(QUIET | (ON_LOOPBACK if address is None else SOON))
+        )
         if address is None:
             _ask_for_a_token()
         ray = import_ray()
@@ -116,11 +119,16 @@ def _join(ray: Any, address: str | None, temp: str | None) -> None:
         return
     check_that_somebody_listens(address)
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _quiet_stderr():
             warnings.simplefilter("ignore")
             ray.init(address=address, **how)
     except (OSError, RuntimeError, ValueError) as error:
         reason = " ".join(str(error).split())
+        if "InvalidAuthToken" in str(error.__cause__):
+            raise ConfigError(
+                f"--ray-address {address}: the cluster wants its token; set RAY_AUTH_MODE=token "
+                "and RAY_AUTH_TOKEN to what `ray get-auth-token` says on its head"
+            ) from None
         if "ersion mismatch" in reason:
             raise ConfigError(
                 f"--ray-address {address}: {reason}; install the same on both"
@@ -189,6 +197,20 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
+
+
+@contextlib.contextmanager
+def _quiet_stderr() -> Iterator[None]:
+    """What Ray's compiled part writes each time that it is turned away."""
+    sys.stderr.flush()
+    before, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(before, 2)
+        os.close(before)
+        os.close(nowhere)
 
 
 @contextlib.contextmanager
