@@ -130,7 +130,7 @@ def gae(
 
 def vtrace(
     ratios: Any, rewards: Any, values: Any, next_values: Any, ended: Any, discounts: Any,
-    rho_bar: float, c_bar: float, pg_rho_bar: float,
+    decay: float, rho_bar: float, c_bar: float,
 ) -> Any:  # fmt: skip
     """Targets and advantages by the sum over all later turns of the same episode."""
     turns = len(rewards)
@@ -145,14 +145,13 @@ def vtrace(
             total += weight * errors[later]
             if ended[later]:
                 break
-            weight *= discounts[later] * min(c_bar, ratios[later])
+            weight *= discounts[later] * decay * min(c_bar, ratios[later])
         targets.append(total)
     advantages = []
     for t in range(turns):
         last = ended[t] or t == turns - 1
         following = next_values[t] if last else targets[t + 1]
-        gain = rewards[t] + discounts[t] * following - values[t]
-        advantages.append(min(pg_rho_bar, ratios[t]) * gain)
+        advantages.append(rewards[t] + discounts[t] * following - values[t])
     return targets, advantages
 
 

@@ -124,11 +124,11 @@ class TrainConfig:
     """hidden layers of actor and critic"""
     network: str | None = None
     """a torch network of your own, as module:factory; see docs/how-it-works.md"""
-    k_epochs: int = by_env(4, 8)
+    k_epochs: int = by_env(4, 8, impala=(1, 1))
     """passes over each rollout"""
     minibatch_size: int = by_env(4096, 256, impala=(2048, 512))
     """rows of a gradient step"""
-    learning_rate: float = by_env(1e-3, 1e-3, impala=(3e-4, 2e-3), a3c=(1e-3, 3e-3))
+    learning_rate: float = by_env(1e-3, 1e-3, impala=(1e-3, 2e-3), a3c=(1e-3, 3e-3))
     """at the start"""
     final_learning_rate: float = by_env(1e-5, 0.0)
     """at the end; linear in between"""
@@ -246,11 +246,11 @@ class TrainConfig:
                 raise ConfigError(f"{name} must be from 0 to 1, got {getattr(self, name)}")
         for name in (
             "learning_rate", "final_learning_rate", "clip", "entropy", "final_entropy", "rho_bar",
-            "c_bar", "pg_rho_bar", "replay", "max_restarts", "alignment_lambda", "min_fixes",
+            "c_bar", "replay", "max_restarts", "alignment_lambda", "min_fixes",
         ):  # fmt: skip
             if not 0 <= getattr(self, name) < float("inf"):
                 raise ConfigError(f"{name} must be 0 or more, got {getattr(self, name)}")
-        for name in ("total_episodes", "total_steps", "duration"):
+        for name in ("total_episodes", "total_steps", "duration", "pg_rho_bar"):
             value = getattr(self, name)
             if value is not None and not 0 < value < float("inf"):
                 raise ConfigError(f"{name} must be more than 0, got {value}")

@@ -190,7 +190,7 @@ def open_source(config: TrainConfig, samplers: list[Any]) -> InStep | Ahead:
 
 def open_learner(config: TrainConfig, stepper: Stepper) -> PPO | Impala:
     if config.algo == "impala":
-        return Impala(stepper, impala_settings(config))
+        return Impala(stepper, impala_settings(config), config.seed)
     return PPO(stepper, ppo_settings(config), config.seed)
 
 
@@ -280,26 +280,23 @@ def shaping(config: TrainConfig, weights: npt.NDArray[np.float32], progress: flo
 
 
 def ppo_settings(config: TrainConfig) -> PPOSettings:
-    return PPOSettings(
-        epochs=config.k_epochs,
-        minibatch_size=config.minibatch_size,
-        gae_lambda=config.gae_lambda,
-        clip=config.clip,
-        value_weight=config.value_weight,
-        max_grad_norm=config.max_grad_norm,
-        target_kl=config.target_kl,
-    )
+    return PPOSettings(**_pass_settings(config))
 
 
 def impala_settings(config: TrainConfig) -> ImpalaSettings:
     return ImpalaSettings(
-        minibatch_size=config.minibatch_size,
+        **_pass_settings(config),
         rho_bar=config.rho_bar,
         c_bar=config.c_bar,
         pg_rho_bar=config.pg_rho_bar,
-        value_weight=config.value_weight,
-        max_grad_norm=config.max_grad_norm,
     )
+
+
+def _pass_settings(config: TrainConfig) -> dict[str, Any]:
+    names = (
+        "minibatch_size", "gae_lambda", "clip", "value_weight", "max_grad_norm", "target_kl",
+    )  # fmt: skip
+    return {"epochs": config.k_epochs, **{name: getattr(config, name) for name in names}}
 
 
 # --- how many networks ----------------------------------------------------------------------------

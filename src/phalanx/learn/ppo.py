@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from phalanx.learn.ppo_kernel import STATS
-from phalanx.learn.returns import gae
+from phalanx.learn.returns import Floats, gae
 from phalanx.learn.rollout import Arrays, Rollout
 from phalanx.learn.stepper import Loss, Rows, Stepper, to_rows
 
@@ -34,7 +34,7 @@ class PPO:
     def update(self, rollout: Rollout, rate: float, entropy_weight: float) -> dict[str, float]:
         """Several epochs over one rollout."""
         s = self.settings
-        rows, explained = advantage_rows(rollout, s.gae_lambda)
+        rows, seen_in_it = self.judge(rollout)
         loss = Loss(rate, s.clip, entropy_weight, s.value_weight, s.max_grad_norm)
         self.stepper.begin(rows)
         total = len(rows.advantages)
@@ -50,11 +50,13 @@ class PPO:
             if s.target_kl is not None and epoch_sums[STATS.index("kl")] / total > s.target_kl:
                 break
         metrics = dict(zip(STATS, (sums / seen).tolist(), strict=True))
-        return metrics | {
-            "explained_variance": explained,
-            "grad_norm": float(np.mean(norms)),
-            "epochs": float(epochs),
-        }
+        metrics |= {"grad_norm": float(np.mean(norms)), "epochs": float(epochs)}
+        return metrics | seen_in_it
+
+    def judge(self, rollout: Rollout) -> tuple[Rows, dict[str, float]]:
+        """What is to be learnt from a rollout, and what to report of it."""
+        rows, explained = advantage_rows(rollout, self.settings.gae_lambda)
+        return rows, {"explained_variance": explained}
 
     def save(self) -> tuple[Arrays, dict[str, Any]]:
         arrays, facts = self.stepper.save()
@@ -77,8 +79,12 @@ def advantage_rows(
     targets = advantages + rollout.values
     explained = explained_variance(targets, rollout.values)
     if normalised:
-        advantages = (advantages - advantages.mean()) / (advantages.std() + np.float32(1e-8))
+        advantages = normalise(advantages)
     return to_rows(rollout, rollout.log_probs, advantages, targets), explained
+
+
+def normalise(advantages: Floats) -> Floats:
+    return (advantages - advantages.mean()) / (advantages.std() + np.float32(1e-8))
 
 
 def explained_variance(targets: Any, values: Any) -> float:

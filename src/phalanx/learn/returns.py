@@ -37,16 +37,17 @@ def gae(
 @kernel
 def vtrace(
     log_ratios: Any, rewards: Any, values: Any, next_values: Any, ended: Any, discounts: Any,
-    rho_bar: float, c_bar: float, pg_rho_bar: float, targets: Any, advantages: Any,
+    decay: float, rho_bar: float, c_bar: float, targets: Any, advantages: Any,
 ) -> None:  # fmt: skip
-    """V-trace targets and policy-gradient advantages (Espeholt et al., 2018), into [T, N].
+    """V-trace targets and advantages (Espeholt et al., 2018), into [T, N].
 
-    δₜ = ρₜ (rₜ + γₜ V'ₜ - Vₜ)      vₜ = Vₜ + δₜ + γₜ cₜ (vₜ₊₁ - Vₜ₊₁)
-    Aₜ = ρ'ₜ (rₜ + γₜ vₜ₊₁ - Vₜ)    ρ, c, ρ' = min(their bar, π/μ)
+    δₜ = ρₜ (rₜ + γₜ V'ₜ - Vₜ)      vₜ = Vₜ + δₜ + γₜ λ cₜ (vₜ₊₁ - Vₜ₊₁)
+    Aₜ = rₜ + γₜ vₜ₊₁ - Vₜ          ρ, c = min(their bar, π/μ)
 
     log_ratios: log π/μ of the actions taken: the policy that learns over the one that acted.
     next_values: V' of the state that followed turn t; where an episode ended, or after the last
         turn, also the v of that state.
+    decay: λ.
     """
     turns, size = rewards.shape
     for i in range(size):
@@ -59,8 +60,6 @@ def vtrace(
             delta = min(np.float32(rho_bar), ratio) * (
                 rewards[t, i] + discount * next_values[t, i] - values[t, i]
             )
-            advantages[t, i] = min(np.float32(pg_rho_bar), ratio) * (
-                rewards[t, i] + discount * (next_values[t, i] + later) - values[t, i]
-            )
-            later = delta + discount * min(np.float32(c_bar), ratio) * later
+            advantages[t, i] = rewards[t, i] + discount * (next_values[t, i] + later) - values[t, i]
+            later = delta + discount * np.float32(decay) * min(np.float32(c_bar), ratio) * later
             targets[t, i] = values[t, i] + later
