@@ -131,7 +131,9 @@ def ppo(vectors: str) -> Any:
 def impala() -> Any:
     """RLlib's IMPALA: each batch of a runner is learnt from once, as it comes."""
     config = with_our_rollouts(with_the_game(IMPALAConfig()), ENVS * TURNS // RUNNERS)
-    return config.training(entropy_coeff=0.01, vf_loss_coeff=0.5, grad_clip=0.5)
+    return config.training(
+        minibatch_size=2048, entropy_coeff=0.01, vf_loss_coeff=0.5, grad_clip=0.5
+    )
 
 
 def measure_rllib(name: str, algo: Any, seconds: float) -> Measured:

@@ -148,7 +148,7 @@ class TrainConfig:
     """bound of the gradient's norm"""
     target_kl: float | None = None
     """end an update's epochs when the policy has moved so far"""
-    reward_scale: float = by_env(0.1, 1.0, impala=(0.02, 0.1), a3c=(0.1, 0.1))
+    reward_scale: float = by_env(0.1, 1.0, impala=(0.1, 0.1), a3c=(0.1, 0.1))
     """factor of the learner's rewards"""
     critic_truth: bool = True
     """let the critic (never the actor) see the true state while training"""
