@@ -34,7 +34,8 @@ from phalanx.training import train
 GOAL, WINDOW = -100.0, 256
 ENVS, TURNS, RUNNERS, RATE = 256, 100, 2, 1e-3
 PPO = {
-    "minibatch_size": 4096, "k_epochs": 4, "gae_lambda": 0.95, "entropy": 0.0, "final_entropy": 0.0,
+    "algo": "ppo", "minibatch_size": 4096, "k_epochs": 4, "gae_lambda": 0.95, "entropy": 0.0,
+    "final_entropy": 0.0,
 }  # fmt: skip
 IMPALA = {"algo": "impala", "entropy": 0.01, "final_entropy": 0.01, "num_samplers": RUNNERS}
 
@@ -129,10 +130,16 @@ def ppo(vectors: str) -> Any:
 
 
 def impala() -> Any:
-    """RLlib's IMPALA: each batch of a runner is learnt from once, as it comes."""
+    """RLlib's IMPALA: each batch of a runner is learnt from once, as it comes.
+
+    Its learner gets a process of its own: in RLlib 2.60 the default, in the algorithm's, may never
+    learn.
+    """
     config = with_our_rollouts(with_the_game(IMPALAConfig()), ENVS * TURNS // RUNNERS)
+    config = config.env_runners(num_cpus_per_env_runner=0.5).learners(num_learners=1)
+    config = config.reporting(min_time_s_per_iteration=1)  # else its main process spins
     return config.training(
-        minibatch_size=2048, entropy_coeff=0.01, vf_loss_coeff=0.5, grad_clip=0.5
+        minibatch_size=2000, entropy_coeff=0.01, vf_loss_coeff=0.5, grad_clip=0.5
     )
 
 
@@ -146,7 +153,8 @@ def measure_rllib(name: str, algo: Any, seconds: float) -> Measured:
         turns = result["num_env_steps_sampled_lifetime"]
         if updates == 1:
             at_first, turns_at_first = now, turns
-        mean = result["env_runners"].get("episode_return_mean", float("nan"))
+        newest = result["env_runners"].get("episode_return_mean", float("nan"))
+        mean = mean if newest != newest else newest  # nan: no episode ended meanwhile
         if reached is None and mean >= GOAL:
             reached = now - began
         if now - began >= seconds or (reached is not None and now - at_first >= 10):

@@ -1,5 +1,7 @@
 """Agents that come with phalanx, and how a policy becomes one file."""
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from phalanx.config import TrainConfig
 from phalanx.errors import ConfigError
 from phalanx.evaluate import evaluate
 from phalanx.evaluate_config import EvaluateConfig
+from phalanx.export import export
 from phalanx.training import train
 
 
@@ -89,3 +92,20 @@ def test_bad_input_gets_one_line(
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1
+
+
+def test_an_agent_can_be_exported(tmp_path: Path) -> None:
+    export(Path("champion"), tmp_path / "own.npz")
+    ours, theirs = (load_checkpoint(path)[0] for path in (tmp_path / "own.npz", AGENTS["champion"]))
+    assert np.array_equal(ours["theta"], theirs["theta"])
+
+
+def test_playing_an_agent_starts_no_threads_in_matrix_products() -> None:
+    code = """if True:
+        import phalanx
+        phalanx.load_defender("champion")
+        from threadpoolctl import threadpool_info
+        print({one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"})
+    """
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert done.stdout.decode().strip() == "{1}"

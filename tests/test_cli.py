@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import phalanx
+from phalanx.__main__ import main as entry
 from phalanx.bench import learning
 from phalanx.cage2.settings import count_cores
 from phalanx.cli import COMMANDS, main
@@ -22,6 +23,17 @@ def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
         main(["--version"])
     assert stop.value.code == 0
     assert capsys.readouterr().out == f"phalanx {phalanx.__version__}\n"
+
+
+def test_ctrl_c_is_one_line_even_before_there_is_anything_to_stop(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def importing(_arguments: object = None) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("phalanx.cli.main", importing)
+    assert entry() == 130
+    assert capsys.readouterr().err == "phalanx: interrupted\n"
 
 
 def test_without_a_command_the_help_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
@@ -48,6 +60,10 @@ def test_every_flag_is_explained(command: str, capsys: pytest.CaptureFixture[str
         ("--verbose", "unknown option --verbose"),
         ("evaluate --polcy sleep", "did you mean --policy?"),
         ("evaluate --policy slep", "did you mean sleep?"),
+        ("evaluate --policy nope", "champion"),
+        ("evaluate champion --policy sleep", "give either champion or --policy, not both"),
+        ("search --env CartPole-v1", "phalanx search trains with ppo on CAGE-2"),
+        ("search --gp-beta -1", "gp_beta must be 0 or more, got -1"),
         ("evaluate --red-agent b_lin", "did you mean b_line?"),
         ("evaluate --red-agent b_line=0.5,meander=0.6", "sum to 1"),
         ("evaluate --horizon 0", "horizon must be"),

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own
 
 SMALL: dict[str, Any] = {
     "num_envs": 20, "total_steps": 20 * 25 * 6, "update_steps": 25, "horizon": 40, "hidden": (16,),
-    "minibatch_size": 200, "checkpoint_every": 2, "k_epochs": 2, "num_samplers": 4,
+    "minibatch_size": 200, "checkpoint_every": 2, "k_epochs": 2, "num_samplers": 4, "algo": "ppo",
 }  # fmt: skip
 
 
@@ -158,7 +158,7 @@ def test_a_machine_that_dies_is_resumed_to_the_same_weights(tmp_path: Path) -> N
     flags = [
         "--n-envs", "20", "--update-steps", "25", "--horizon", "40", "--hidden", "16",
         "--minibatch-size", "200", "--checkpoint-every", "2", "--k-epochs", "2",
-        "--num-samplers", "4", "--runner", "ray", "--output-dir", str(tmp_path),
+        "--num-samplers", "4", "--runner", "ray", "--algo", "ppo", "--output-dir", str(tmp_path),
     ]  # fmt: skip
     command = [sys.executable, "-m", "phalanx.cli", "train", *flags]
     budget = ["--total-steps", str(20 * 25 * 60)]
@@ -278,6 +278,12 @@ def test_a_cluster_that_wants_another_token_says_so(tmp_path: Path) -> None:
     assert "the cluster wants its token" in line
     assert done.returncode == 2
     assert not list(tmp_path.glob("runs/*"))
+
+
+def test_samplers_are_out_of_step_unless_told_otherwise() -> None:
+    assert TrainConfig(runner="ray").algo == "impala"
+    assert TrainConfig(runner="ray", algo="ppo").algo == TrainConfig().algo == "ppo"
+    assert SearchConfig(runner="ray").algo == "ppo"
 
 
 def test_more_cpus_than_there_are_is_said_at_once(cluster: Any, tmp_path: Path) -> None:

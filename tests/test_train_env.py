@@ -217,6 +217,9 @@ def test_a_policy_is_evaluated_in_its_own_environment(
     (cell,) = json.loads(report.read_text())["cells"]
     assert cell["episodes"] == 20
     assert cell["mean"] > 8
+    for flag in (["--leaderboard"], ["--horizon", "10"], ["--rules", "2.1-final"]):
+        assert main(["evaluate", str(tmp_path / "x"), *flag]) == 2
+        assert f"leave out {flag[0]}, which is for CAGE-2" in capsys.readouterr().err
 
 
 def test_a_batch_that_is_wholly_too_old_is_dropped_and_the_next_one_learnt_from(

@@ -23,7 +23,7 @@ from phalanx.errors import CheckpointError, ConfigError, RunError
 from phalanx.evaluate import evaluate
 from phalanx.evaluate_config import EvaluateConfig
 from phalanx.flags import from_file
-from phalanx.recipe import SIZES, shaping, turn_weights
+from phalanx.recipe import SIZES, find_network, shaping, turn_weights
 from phalanx.run import Run
 from phalanx.run_folder import RunFolder
 from phalanx.trained import TrainedDefender, load_defender
@@ -171,6 +171,12 @@ class OwnNetwork(torch.nn.Module):
         return self.actor(body), self.critic(torch.cat([body, truth], dim=1))[:, 0]
 
 
+class WithMore(OwnNetwork):
+    def __init__(self, *sizes: int) -> None:
+        super().__init__(*sizes)
+        self.more = torch.nn.Linear(1, 1)
+
+
 OWN = f"{__name__}:OwnNetwork"
 
 
@@ -213,7 +219,7 @@ def test_a_network_of_ones_own_is_evaluated_only_by_its_name(
     assert "--network module:factory" in capsys.readouterr().err
     assert main(["evaluate", *target, "--network", OWN]) == 0
     with pytest.raises(ConfigError, match="not those of this network"):
-        load_defender(tmp_path / "own", lambda d, k, a: torch.nn.Linear(d, a))
+        load_defender(tmp_path / "own", WithMore)
 
 
 def test_the_fastest_number_of_networks_is_found(tmp_path: Path) -> None:
@@ -262,10 +268,53 @@ def test_resume_refuses_what_cannot_be_continued(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="no run with a checkpoint"):
         train(small(tmp_path, "x", resume=tmp_path / "nowhere"))
     train(small(tmp_path, "run", total_steps=96 * 25))
-    with pytest.raises(RunError, match="is finished"):
+    before = sorted((tmp_path / "run").rglob("*"))
+    with pytest.raises(RunError, match=r"is finished.*raise --total-steps"):
         train(small(tmp_path, "run", total_steps=96 * 25, resume=tmp_path / "run"))
+    assert sorted((tmp_path / "run").rglob("*")) == before
     with pytest.raises(RunError, match="another gamma"):
         train(small(tmp_path, "run", gamma=0.5, resume=tmp_path / "run"))
+
+
+@pytest.mark.parametrize("left", [None, b""], ids=["missing", "empty"])
+def test_a_lost_table_is_begun_anew_on_resume(tmp_path: Path, left: bytes | None) -> None:
+    train(small(tmp_path, "run", total_steps=96 * 25))
+    table = tmp_path / "run" / "updates.csv"
+    header = table.read_text().splitlines()[0]
+    table.unlink() if left is None else table.write_bytes(left)
+    train(small(tmp_path, "run", total_steps=96 * 50, resume=tmp_path / "run"))
+    lines = table.read_text().splitlines()
+    assert lines[0] == header
+    assert lines[1].startswith("2,")
+
+
+def fails(*_sizes: int) -> Any:
+    raise RuntimeError("boom")
+
+
+class OnlyLogits(OwnNetwork):
+    def forward(self, obs: Any, truth: Any) -> Any:
+        return super().forward(obs, truth)[0]
+
+
+@pytest.mark.parametrize(
+    ("network", "message"),
+    [("fails", "boom"), ("OnlyLogits", "gives .* for 2 rows"), ("small", "cannot be used")],
+)
+def test_a_network_that_cannot_work_is_refused(tmp_path: Path, network: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=f"network.*{message}"):
+        train(small(tmp_path, "x", network=f"{__name__}:{network}"))
+    assert not (tmp_path / "x").exists()
+
+
+def test_files_of_the_current_folder_can_be_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "net_of_mine.py").write_text("class Mine: pass")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if path])
+    network: Any = find_network("net_of_mine:Mine")
+    assert network.__name__ == "Mine"
 
 
 def test_a_loss_that_is_no_number_stops_the_run_and_keeps_what_was_good(tmp_path: Path) -> None:
@@ -344,7 +393,7 @@ def test_foreign_and_malicious_files_are_not_loaded(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError):
         load_checkpoint(path)
     save_checkpoint(path, {"theta": np.zeros(3, np.float32)}, {"config": {}})
-    with pytest.raises(CheckpointError, match="no checkpoint of a training run"):
+    with pytest.raises(CheckpointError, match="is no policy for CAGE-2"):
         load_defender(path)
     with pytest.raises(CheckpointError, match="there is no checkpoint"):
         load_checkpoint(tmp_path / "none")
@@ -362,6 +411,11 @@ def test_foreign_and_malicious_files_are_not_loaded(tmp_path: Path) -> None:
         ("--resume nowhere", "cannot read nowhere/config.yaml"),
         ("--output-dir /proc/x", "cannot write to"),
         ("--n-envs 0", "num_envs must be"),
+        ("--overlap maybe", "'maybe' is neither true nor false"),
+        ("--name ../x", "give its place as --output-dir"),
+        ("--red-agent b_line,meander", "b_line=0.5,meander=0.5"),
+        ("--hidden 64xa", "'64xa' is not a whole number"),
+        ("--config docs/champion.png", "docs/champion.png is not YAML"),
         ("--k-epochs 0", "k_epochs must be 1 or more"),
     ],
 )

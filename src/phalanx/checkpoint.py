@@ -50,10 +50,10 @@ def load_checkpoint(path: Path) -> tuple[Arrays, dict[str, Any]]:
         facts = json.loads(arrays.pop("facts").tobytes())
     except FileNotFoundError:
         raise CheckpointError(f"there is no checkpoint {path}") from None
-    except (
-        OSError, TypeError, ValueError, EOFError, KeyError, AttributeError, BadZipFile, zlib.error,
-    ) as error:  # fmt: skip
-        raise CheckpointError(f"{path} is not a whole checkpoint of phalanx ({error})") from None
+    except (TypeError, ValueError, EOFError, KeyError, AttributeError, BadZipFile, zlib.error):
+        raise CheckpointError(f"{path} is not a whole checkpoint of phalanx") from None
+    except OSError as error:
+        raise CheckpointError(f"cannot read the checkpoint {path}: {error.strerror}") from None
     if not isinstance(facts, dict) or facts.get("format") != FORMAT:
         raise CheckpointError(f"{path} is no checkpoint of this version (format {FORMAT})")
     return arrays, facts

@@ -49,8 +49,9 @@ class TrainConfig:
 
     env: str = "cage2"
     """cage2, a Gymnasium id such as CartPole-v1, module:factory, or cyborg (the original)"""
-    algo: str = "ppo"
-    """ppo, impala (samplers out of step, V-trace), or a3c (workers that share weights)"""
+    algo: str = ""
+    """ppo, impala (samplers out of step, V-trace), or a3c (workers that share weights); ppo if not
+    given, with --runner ray impala"""
     runner: str = "local"
     """where environments are played: local (this machine), or ray (samplers on a cluster)"""
     ray_address: str | None = None
@@ -182,6 +183,8 @@ class TrainConfig:
     """YAML file of settings; flags go before it"""
 
     def __post_init__(self) -> None:
+        if not self.algo:
+            object.__setattr__(self, "algo", "impala" if self.runner == "ray" else "ppo")
         for item in dataclasses.fields(self):
             if item.name == "total_steps" and self.total_episodes is not None:
                 continue  # the budget is given in episodes
@@ -194,6 +197,10 @@ class TrainConfig:
             object.__setattr__(self, "num_envs", workers * self.num_envs_per_worker)
         if self.start_from is not None:  # so that it is found from anywhere
             object.__setattr__(self, "start_from", str(Path(self.start_from).absolute()))
+        if self.name and Path(self.name).name != self.name:
+            raise ConfigError(
+                f"--name {self.name} is no folder's name; give its place as --output-dir"
+            )
         known = original_red_agent_weights if self.env == "cyborg" else red_agent_weights
         known(self.red_agent)
         rule_set_number(self.rules)

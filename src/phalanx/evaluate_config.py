@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from phalanx.agents import AGENTS, agent_path
-from phalanx.cage2.defenders import DEFENDERS, GREEDY, make_defender
+from phalanx.cage2.defenders import DEFENDERS, GREEDY
 from phalanx.cage2.referee import parse_true_state
 from phalanx.cage2.scenario import HORIZONS, RED_AGENTS
 from phalanx.cage2.settings import (
@@ -21,6 +21,10 @@ from phalanx.errors import ConfigError, choices
 from phalanx.results import check_writable
 
 MAX_EPISODES = 1_000_000_000
+OF_CAGE2 = (
+    "simulator", "workflow", "workflow_grid", "judged_by", "compliance_rule", "true_state",
+    "leaderboard", "red_agent", "horizon", "rules",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +35,7 @@ class EvaluateConfig:
     """run folder, checkpoint, or name of a defender; all scripted ones if not given"""
     policy: tuple[str, ...] = DEFENDERS
     """defenders: sleep, random, react-remove, react-restore; with a workflow also greedy, which
-    repairs by the true state; or champion, a trained one that comes with phalanx"""
+    repairs by the true state; or champion or champion-final, trained ones that come with phalanx"""
     network: str | None = None
     """the module:factory of a run that trained a torch network of your own"""
     sample: bool = False
@@ -75,9 +79,8 @@ class EvaluateConfig:
         if trained:
             object.__setattr__(self, "target", trained[0])
             object.__setattr__(self, "policy", DEFENDERS)
-        if self.leaderboard:
-            object.__setattr__(self, "red_agent", RED_AGENTS)
-            object.__setattr__(self, "horizon", HORIZONS)
+        if self.target is not None and self.policy not in (DEFENDERS, (*DEFENDERS, GREEDY)):
+            raise ConfigError(f"give either {self.target} or --policy, not both")
         if self.simulator not in ("phalanx", "cyborg"):
             raise ConfigError(choices("simulator", self.simulator, ("phalanx", "cyborg")))
         if self.checkpoint is not None and not self.checkpoint.exists():
@@ -85,6 +88,10 @@ class EvaluateConfig:
             raise ConfigError(
                 f"there is no run or checkpoint {self.target}; or name one of {names}"
             )
+        self._check_env()
+        if self.leaderboard:
+            object.__setattr__(self, "red_agent", RED_AGENTS)
+            object.__setattr__(self, "horizon", HORIZONS)
         if not self.rules:
             object.__setattr__(self, "rules", self._default_rules())
         if not self.compliance_rule:
@@ -92,8 +99,8 @@ class EvaluateConfig:
             object.__setattr__(self, "compliance_rule", own)
         self._check_workflow()
         for name in self.policy:
-            if name != GREEDY:
-                make_defender(name)
+            if name.lower().replace("_", "-") not in (*DEFENDERS, GREEDY):
+                raise ConfigError(choices("policy", name, (*DEFENDERS, GREEDY, *AGENTS)))
         known = red_agent_weights if self.simulator == "phalanx" else original_red_agent_weights
         for spec in self.red_agent:
             known(spec)
@@ -108,6 +115,16 @@ class EvaluateConfig:
         checked_seed(self.seed)
         checked_threads(self.num_threads, 1)
         check_writable(self.json)
+
+    def _check_env(self) -> None:
+        """Refuse settings of CAGE-2 for a policy of another environment."""
+        env = self._of_run("env", "cage2")
+        for name in OF_CAGE2 if env != "cage2" else ():
+            if getattr(self, name) != EvaluateConfig.__dataclass_fields__[name].default:
+                flag = name.replace("_", "-")
+                raise ConfigError(
+                    f"{self.target} was trained on {env}: leave out --{flag}, which is for CAGE-2"
+                )
 
     def _check_workflow(self) -> None:
         if self.workflow not in (None, "all", "named"):

@@ -17,7 +17,7 @@ class ExplainConfig:
     """Show what a defender does, turn by turn and host by host, and where its loss comes from."""
 
     target: str = field(metadata={"positional": True})
-    """run folder, checkpoint, or name of a scripted defender"""
+    """run folder, checkpoint, or name of a defender, such as champion or react-restore"""
     red_agent: tuple[str, ...] = ("b_line", "meander")
     """attackers: b_line, meander, sleep, or a mixture such as b_line=0.5,meander=0.5"""
     horizon: int = 100

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from phalanx.agents import agent_path
 from phalanx.checkpoint import last_checkpoint, load_checkpoint, save_checkpoint
 from phalanx.errors import CheckpointError, ConfigError
 from phalanx.results import check_writable
@@ -16,12 +17,12 @@ class ExportConfig:
     """Write the policy of a run as one file that `phalanx evaluate` and Python can play."""
 
     run: Path = field(metadata={"positional": True})
-    """run folder or checkpoint"""
+    """run folder, checkpoint, or an agent that comes with phalanx"""
     file: Path = field(metadata={"positional": True})
     """where to write it, such as agent.npz"""
 
     def __post_init__(self) -> None:
-        if not last_checkpoint(self.run).exists():
+        if not last_checkpoint(agent_path(self.run)).exists():
             raise ConfigError(f"there is no run or checkpoint {self.run}")
         if self.file.suffix != ".npz":
             raise ConfigError(f"the file must end in .npz, got {self.file}")
@@ -29,7 +30,7 @@ class ExportConfig:
 
 
 def export(run: Path, file: Path) -> None:
-    arrays, facts = load_checkpoint(last_checkpoint(run))
+    arrays, facts = load_checkpoint(last_checkpoint(agent_path(run)))
     learnt = {k: v for k, v in arrays.items() if k == "theta" or k.startswith("weights_")}
     if not learnt:
         raise CheckpointError(f"{run} is no checkpoint of a training run (it has no weights)")

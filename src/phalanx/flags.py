@@ -6,7 +6,7 @@ import inspect
 import re
 import textwrap
 import typing
-from argparse import ArgumentParser
+from argparse import ArgumentParser, ArgumentTypeError
 from itertools import pairwise
 from pathlib import Path
 from types import UnionType
@@ -52,7 +52,10 @@ def from_flags(config: type, values: dict[str, Any]) -> Any:
             continue
         kind, many = _plain_type(types[name])
         if many:
-            value = tuple(_convert(name, kind, part) for part in _split(value))
+            words = (
+                _split(value) if kind is not int else re.split(r"(?<=\d)x(?=\d)|,", ",".join(value))
+            )
+            value = tuple(_convert(name, kind, word) for word in words if word)
             if not value:
                 raise ConfigError(f"--{_dashed(name)} needs at least one value")
         given[name] = value
@@ -67,17 +70,21 @@ def from_file(config: type, path: Path) -> dict[str, Any]:
         name = str(key).replace("-", "_")
         if name not in types:
             raise ConfigError(f"{path}: {choices('setting', key, types)}")
-        kind, many = _plain_type(types[name])
         if value is None:
             continue
-        if many:
-            parts = value if isinstance(value, list) else str(value).split(",")
-            given[name] = tuple(_convert(name, kind, part) for part in parts)
-        elif kind in (_number_or_word, _yes_or_no):
-            given[name] = _convert(name, kind, str(value))
-        else:
-            given[name] = _convert(name, kind, value)
+        try:
+            given[name] = _from_yaml(name, types[name], value)
+        except ConfigError as error:
+            raise ConfigError(f"{path}: {error}") from None
     return given
+
+
+def _from_yaml(name: str, hint: Any, value: Any) -> Any:
+    kind, many = _plain_type(hint)
+    if many:
+        parts = value if isinstance(value, list) else str(value).split(",")
+        return tuple(_convert(name, kind, part) for part in parts)
+    return _convert(name, kind, str(value) if kind in (_number_or_word, _yes_or_no) else value)
 
 
 def from_word(config: type, name: str, word: str) -> Any:
@@ -113,7 +120,7 @@ def _plain_type(hint: Any) -> tuple[Any, bool]:
 def _yes_or_no(text: str) -> bool:
     words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
     if text.lower() not in words:
-        raise ValueError(text)
+        raise ArgumentTypeError(f"{text!r} is neither true nor false")
     return words[text.lower()]
 
 
@@ -129,6 +136,8 @@ def _split(words: list[str]) -> list[str]:
 def _convert(name: str, kind: Any, text: Any) -> Any:
     try:
         return kind(text)
+    except ArgumentTypeError as error:
+        raise ConfigError(f"--{_dashed(name)}: {error}") from None
     except (TypeError, ValueError):
         wanted = "whole number" if kind is int else "number" if kind is float else "value for it"
         raise ConfigError(f"--{_dashed(name)}: {text!r} is not a {wanted}") from None

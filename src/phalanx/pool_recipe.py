@@ -68,6 +68,7 @@ def open_networks(
         return CompiledActor(policy.copy()), stepper, "cpu"
     import_torch(config)
     from phalanx.learn.networks import EnvNetwork, count_outputs, head_for
+    from phalanx.learn.own_network import build_own_network
     from phalanx.learn.plain import PlainActor, PlainStepper, find_device
 
     head, device = head_for(action_space), find_device(config.device)
@@ -75,8 +76,8 @@ def open_networks(
     if network is None:
         module = EnvNetwork(obs_space, action_space, config.hidden)
     else:
-        size = int(np.prod(obs_space.shape or ()))
-        module = network(size, 0, count_outputs(action_space))
+        obs = np.zeros((2, *(obs_space.shape or ())), obs_space.dtype)
+        module = build_own_network(network, obs, 0, count_outputs(action_space))
     module.to(device)
     actor = PlainActor(copy.deepcopy(module), head)
     return actor, PlainStepper(module, head, threads, config.compile), device.type

@@ -1,6 +1,5 @@
 """From settings to a sampler and a learner: which networks, on what device, with what rewards."""
 
-import importlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -18,6 +17,7 @@ from phalanx.cage2.scoring import FIXES, NO_ORDERS, Orders, make_orders
 from phalanx.cage2.settings import count_cores, kinds_of_episodes
 from phalanx.cage2.workflow import NUM_ORDERS, parse_order
 from phalanx.config import TrainConfig
+from phalanx.envs.places import import_from_here
 from phalanx.errors import ConfigError, MissingError
 from phalanx.learn.blas import use_one_thread_per_product
 from phalanx.learn.collect import Shaping
@@ -216,7 +216,7 @@ def find_network(name: str | None) -> Network | None:
         return None
     place, _, factory = name.partition(":")
     try:
-        return getattr(importlib.import_module(place), factory)
+        return getattr(import_from_here(place), factory)
     except (ImportError, AttributeError, ValueError) as error:
         raise ConfigError(
             f"cannot find --network {name} ({error}); give module:factory, importable from here"

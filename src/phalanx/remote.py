@@ -77,6 +77,8 @@ class Player:
             self.sampler.orders.gains[:], self.sampler.orders.costs[:] = prices
         self.sampler.take(weights, version)
         self.played += 1
+        # What lies in the object store is read-only: the game would be compiled once more for that.
+        shaping = shaping._replace(weights=shaping.weights.copy())
         return self.sampler.collect(shaping), np.array(self.sampler.running)
 
     def save(self) -> Arrays:

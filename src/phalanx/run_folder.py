@@ -81,7 +81,7 @@ def read_config(path: Path) -> dict[str, Any]:
         settings = yaml.safe_load(path.read_text())
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}") from None
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is not YAML: {' '.join(str(error).split())}") from None
     if not isinstance(settings, dict):
         raise ConfigError(f"{path} must hold settings as `name: value` lines")
@@ -131,8 +131,7 @@ class Table:
 
     def cut(self, size: int) -> None:
         """Forget the rows after a checkpoint: they will be played again."""
-        self.flush()
-        self._file.truncate(size)
+        self._file.truncate(min(size, self.size()))  # the file may have been lost meanwhile
         self._file.seek(0, io.SEEK_END)
 
     def close(self) -> None:

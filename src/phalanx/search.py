@@ -385,6 +385,7 @@ class Search:
             "finals": self.finals,
             "episodes": self.episodes,
             "spent": self.spent,
+            "unfinished": self.workshop.unfinished,
             "merged": self.merged,
             "seconds": self.seconds,
             "peak_memory_mb": peak_memory_mb(),

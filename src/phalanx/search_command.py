@@ -35,6 +35,8 @@ def main(config: SearchConfig) -> int:
         f"{len(found.config.candidates())} orders tried; folder {found.folder.path}"
     )
     if found.stopped:
+        if found.workshop.unfinished:
+            print(f"and {found.workshop.unfinished:,} of a training that was under way, saved")
         print(
             f"stopped; continue with phalanx search --resume {found.folder.path}", file=sys.stderr
         )

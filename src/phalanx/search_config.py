@@ -71,9 +71,11 @@ class SearchConfig(TrainConfig):
     def __post_init__(self) -> None:
         if self.workflow is None:
             object.__setattr__(self, "workflow", "all")
-        super().__post_init__()
+        if not self.algo:
+            object.__setattr__(self, "algo", "ppo")
         if self.env != "cage2" or self.algo != "ppo":
             raise ConfigError("phalanx search trains with ppo on CAGE-2; leave out --env, --algo")
+        super().__post_init__()
         if self.workflow != "all":
             raise ConfigError("phalanx search looks at all orders; leave out --workflow")
         if self.alignment_lambda == 0:
@@ -88,8 +90,9 @@ class SearchConfig(TrainConfig):
         for name in ("measure_episodes", "final_episodes", "confirm_episodes"):
             if getattr(self, name) < 2:
                 raise ConfigError(f"{name} must be 2 or more, got {getattr(self, name)}")
-        if self.max_episodes < 0 or not 0 <= self.gp_beta < float("inf"):
-            raise ConfigError("max_episodes and gp_beta must be 0 or more")
+        for name in ("max_episodes", "gp_beta"):
+            if not 0 <= getattr(self, name) < float("inf"):
+                raise ConfigError(f"{name} must be 0 or more, got {getattr(self, name)}")
         shares = [getattr(self, name) for name in SPENDING]
         if min(shares) < 0 or sum(shares) >= 1:
             raise ConfigError(

@@ -61,7 +61,7 @@ def show(swept: Sweep) -> None:
                 )
     Console(width=max(100, Console().width)).print(table)
     several = any(len(one.seeds) > 1 for one in swept.ranking())
-    over = "over seeds (Student's t)" if several else "over the last episodes of the only seed"
+    over = "over seeds (Student's t)" if several else "over the last episodes of one seed"
     print(f"return of the last episodes in training ± its 95 % interval {over}")
 
 

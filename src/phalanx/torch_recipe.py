@@ -2,11 +2,15 @@
 
 import copy
 
+import numpy as np
+from torch import nn
+
 from phalanx.cage2.scenario import NUM_ACTIONS
 from phalanx.cage2.settings import kinds_of_episodes
 from phalanx.config import TrainConfig
 from phalanx.learn.heads import Categorical
 from phalanx.learn.module import ActorCritic
+from phalanx.learn.own_network import build_own_network
 from phalanx.learn.plain import PlainSampler, PlainStepper, find_device
 from phalanx.learn.policy import Policy
 from phalanx.recipe import (
@@ -45,7 +49,10 @@ def open_module_stepper(
     """The built-in networks as a torch module, or one of the user's own; and its device."""
     import_torch(config)
     device = find_device(config.device)
-    shapes = (policy.obs_size, policy.truth_size, NUM_ACTIONS)
-    module = (ActorCritic(policy) if network is None else network(*shapes)).to(device)
+    module: nn.Module = ActorCritic(policy)
+    if network is not None:
+        obs = np.zeros((2, policy.obs_size), np.float32)
+        module = build_own_network(network, obs, policy.truth_size, NUM_ACTIONS)
+    module.to(device)
     stepper = PlainStepper(module, Categorical(), count_threads(config), config.compile)
     return stepper, device.type

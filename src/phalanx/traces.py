@@ -88,9 +88,8 @@ def _read_codebook(path: Path) -> dict[str, Any]:
     try:
         codebook = json.loads(path.read_text())
     except (OSError, ValueError) as error:
-        raise TraceError(
-            f"cannot read {path}: {error}; it must lie beside the .npz files"
-        ) from None
+        why = getattr(error, "strerror", None) or error
+        raise TraceError(f"cannot read {path} ({why}); it must lie beside the .npz files") from None
     ours = {
         "hosts": list(HOSTS),
         "exploits": list(EXPLOITS),
@@ -130,10 +129,8 @@ def _read_file(path: Path, rules: str, red_agents: list[str]) -> Traces:
         NotImplementedError,
         BadZipFile,
         zlib.error,
-    ) as error:
-        raise TraceError(
-            f"cannot read {path}: it is truncated, damaged or no .npz file ({error})"
-        ) from None
+    ):
+        raise TraceError(f"cannot read {path}: it is truncated, damaged or no .npz file") from None
     _check_shapes(path, arrays, initial)
     start, red = arrays["ep_start"].astype(np.int64), arrays["ep_red"]
     if not len(red):

@@ -14,6 +14,7 @@ from phalanx.cage2.workflow import CODES, parse_order
 from phalanx.checkpoint import last_checkpoint, load_checkpoint
 from phalanx.config import TrainConfig
 from phalanx.errors import CheckpointError, ConfigError
+from phalanx.learn.blas import use_one_thread_per_product
 from phalanx.learn.compiled import CompiledStepper
 from phalanx.learn.policy import Policy
 from phalanx.recipe import Network, chosen_actions, make_policy, orders_of
@@ -91,6 +92,7 @@ def load_defender(path: Path | str, network: Network | None = None) -> TrainedDe
     network: the factory of a torch module, if the run trained one of the user's own. Checkpoints
         hold numbers only; code never comes out of a file.
     """
+    use_one_thread_per_product()
     path = agent_path(path)
     arrays, facts = load_checkpoint(last_checkpoint(path))
     try:
@@ -99,6 +101,8 @@ def load_defender(path: Path | str, network: Network | None = None) -> TrainedDe
         config = TrainConfig(**_settings(saved))
         policy = make_policy(config)
         if "theta" in arrays:
+            if network is not None:
+                raise CheckpointError(f"{path} has the built-in network; leave out --network")
             if arrays["theta"].shape != policy.theta.shape or arrays["theta"].dtype != np.float32:
                 raise CheckpointError(f"{path}: the weights do not fit the settings beside them")
             policy.theta[:] = arrays["theta"]
@@ -107,13 +111,17 @@ def load_defender(path: Path | str, network: Network | None = None) -> TrainedDe
             raise CheckpointError(
                 f"{path} holds a network of your own; say which: --network module:factory"
             )
-        module = network(policy.obs_size, policy.truth_size, NUM_ACTIONS) if network else None
     except (KeyError, TypeError, ConfigError) as error:
-        raise CheckpointError(f"{path} is no checkpoint of a training run ({error})") from None
-    if module is None:
+        raise CheckpointError(
+            f"{path} is no policy for CAGE-2, or of another version of phalanx ({error})"
+        ) from None
+    if network is None:
         raise CheckpointError(f"{path} is no checkpoint of a training run (it has no weights)")
+    from phalanx.learn.own_network import build_own_network
     from phalanx.learn.plain import set_weights
 
+    obs = np.zeros((2, policy.obs_size), np.float32)
+    module = build_own_network(network, obs, policy.truth_size, NUM_ACTIONS)
     set_weights(module, arrays)
     return _defender(config, module_logits(module, policy.truth_size))
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from phalanx.cage2.scenario import HORIZONS
-from phalanx.checkpoint import last_checkpoint
+from phalanx.checkpoint import last_checkpoint, load_checkpoint
 from phalanx.config import TrainConfig
 from phalanx.display import progress_display
 from phalanx.errors import RunError, WorkerError
@@ -22,10 +22,7 @@ from phalanx.evaluate import evaluate, interval, show_beside_published
 from phalanx.evaluate import show as show_table
 from phalanx.evaluate_config import EvaluateConfig
 from phalanx.learn.sampler import Stopped
-from phalanx.recipe import (
-    Network,
-    choose_num_envs,
-)
+from phalanx.recipe import Network, choose_num_envs, progress_of
 from phalanx.run import Run, summary
 from phalanx.run_folder import RunFolder
 from phalanx.tally import compliance_of, in_words
@@ -58,6 +55,8 @@ def train(
     try:
         if config.resume is None and folder.checkpoint.exists():
             raise RunError(f"{path} holds a run already; give another --name, or --resume {path}")
+        if config.resume is not None:
+            _check_that_it_can_go_on(config, folder)
         if config.num_envs == "auto" and config.env == "cage2":
             size, speeds = choose_num_envs(config, network)
             config = dataclasses.replace(config, num_envs=size)
@@ -73,8 +72,6 @@ def train(
             folder.write_config(config.as_dict())
         else:
             run.load()
-            if run.progress >= 1:
-                raise RunError(f"{path} is finished: {run.updates} updates; raise --total-episodes")
         _loop(run, on_update)
     finally:
         if run is not None:
@@ -82,6 +79,15 @@ def train(
         folder.close()
         folder.remove_if_empty()
     return run
+
+
+def _check_that_it_can_go_on(config: TrainConfig, folder: RunFolder) -> None:
+    """Before anything is started or written."""
+    _, facts = load_checkpoint(folder.checkpoint)
+    done = [int(facts.get(name, 0)) for name in ("updates", "episodes", "steps")]
+    if progress_of(config, *done) >= 1:
+        budget = "--total-episodes" if config.total_steps is None else "--total-steps"
+        raise RunError(f"{folder.path} is finished: {done[0]} updates; raise {budget}")
 
 
 def _loop(run: Run, on_update: Callable[[Run], None]) -> None:

@@ -62,6 +62,7 @@ class Workshop:
     ) -> None:
         self.config, self.folder, self._heard, self.network = config, folder, heard, network
         self.phase = "beginning"
+        self.unfinished = 0  # episodes of a training that was stopped
         self._defenders: dict[Path, TrainedDefender] = {}
 
     # --- training ---------------------------------------------------------------------------------
@@ -177,6 +178,7 @@ class Workshop:
 
         run = train(config, self.network, on_update)
         if run.stopped:
+            self.unfinished = run.episodes
             raise Stopped
         return run.episodes
 

@@ -4,10 +4,14 @@ import os
 import shutil
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
+from phalanx.cage2 import rule
 from phalanx.cage2.rule import HERE, source_hash
 
 PROGRAM = """
@@ -71,3 +75,26 @@ def test_a_folder_that_cannot_be_made_is_told_once(tmp_path: Path) -> None:
     ran = run(PROGRAM, HERE.parent.parent, tmp_path / "file")
     assert ran.stdout == "[-1.0, 0.0]\n"
     assert ran.stderr.count("cannot write to") == 1
+
+
+def test_one_compiles_and_the_others_wait_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rule, "cache_folder", lambda: tmp_path)
+
+    def some_kernel() -> None: ...
+
+    compiling, found = Barrier(3), []
+
+    def begin() -> None:
+        compiling.wait()
+        with rule.compiled_by_one(some_kernel):
+            kept = tmp_path / "file.some_kernel-1.nbc"
+            found.append(kept.exists())
+            time.sleep(0.2)
+            kept.touch()
+
+    with ThreadPoolExecutor(3) as threads:
+        for done in [threads.submit(begin) for _ in range(3)]:
+            done.result()
+    assert found == [False, True, True]

@@ -10,7 +10,7 @@ from phalanx.cage2.crew import Crew
 from phalanx.cage2.kernel import Shown, allocate, begin_episodes, play_turns
 from phalanx.cage2.network import NETWORK, seed_networks
 from phalanx.cage2.observation import MEMORY, OBS_SIZES, action_masks, observation_kind
-from phalanx.cage2.rule import announce_compilation, records
+from phalanx.cage2.rule import announce_compilation, compiled_by_one, records
 from phalanx.cage2.settings import (
     RedAgent,
     checked_actions,
@@ -72,7 +72,8 @@ class Batch:
         self.memories = records(num_envs if self.kind else 1, MEMORY)
         self.shown = allocate(num_envs, OBS_SIZES[observation], name)
         announce_compilation(begin_episodes)
-        self.reseed(seed)
+        with compiled_by_one(begin_episodes):
+            self.reseed(seed)
 
     def reseed(self, seed: int | Sequence[int]) -> None:
         """Begin episode 0 with the dice of (seed, index), or with a seed (and index 0) for each."""

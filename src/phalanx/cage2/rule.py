@@ -2,12 +2,14 @@
 changes.
 """
 
+import contextlib
+import fcntl
 import hashlib
 import os
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -85,9 +87,7 @@ def _cache_root() -> Path:
 
 def announce_compilation(kernel: Callable[..., Any]) -> None:
     """Say once, before the first call, that compiling takes a while; silent if it is on disk."""
-    folder = cache_folder()
-    kept = folder is not None and any(folder.rglob(f"*.{kernel.__name__}-*.nbc"))
-    if COMPILED and not kept and not _announced:
+    if COMPILED and not _announced and not _is_kept(kernel):
         _announced.add(kernel.__name__)
         print(
             "phalanx: compiling the simulator, once; this takes ten to twenty seconds",
@@ -96,7 +96,27 @@ def announce_compilation(kernel: Callable[..., Any]) -> None:
         )
 
 
+@contextlib.contextmanager
+def compiled_by_one(kernel: Callable[..., Any]) -> Iterator[None]:
+    """Around a call: of the processes that begin at the same time one compiles, others wait."""
+    folder = cache_folder()
+    with contextlib.ExitStack() as until_called:
+        if kernel.__name__ not in _called and folder is not None and not _is_kept(kernel):
+            lock = until_called.enter_context((folder / ".lock").open("w"))
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if _is_kept(kernel):  # by another, meanwhile
+                fcntl.flock(lock, fcntl.LOCK_UN)
+        yield
+    _called.add(kernel.__name__)
+
+
+def _is_kept(kernel: Callable[..., Any]) -> bool:
+    folder = cache_folder()
+    return folder is not None and any(folder.rglob(f"*.{kernel.__name__}-*.nbc"))
+
+
 _announced: set[str] = set()
+_called: set[str] = set()
 
 if not COMPILED:
     np.seterr(over="ignore")  # the dice wrap around, and plain numpy would warn

@@ -38,6 +38,11 @@ def red_agent_weights(spec: str | Mapping[str, float]) -> dict[str, float]:
         parts = [part.strip() for part in spec.split(",")]
         if len(parts) == 1 and "=" not in spec:
             spec = {spec: 1.0}
+        elif "=" not in spec:
+            raise ConfigError(
+                f"{spec!r} names several red agents; say how often each attacks: "
+                + ",".join(f"{part}={1 / len(parts):.3g}" for part in parts)
+            )
         else:
             spec = dict(_weight(part, spec) for part in parts)
     weights: dict[str, float] = {}

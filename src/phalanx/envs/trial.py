@@ -4,7 +4,6 @@ What cannot work is refused here, in one line. How long a step takes, and how mu
 computes rather than waits, decides how many workers are worth having.
 """
 
-import importlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from gymnasium import Env
 
 from phalanx.envs.block import Factory
 from phalanx.envs.layout import Layout
+from phalanx.envs.places import import_from_here
 from phalanx.errors import ConfigError
 
 EnvSpec = str | Callable[[], Env[Any, Any]]
@@ -42,12 +42,12 @@ class FromModule:
     name: str
 
     def __call__(self) -> Env[Any, Any]:
-        env: Env[Any, Any] = getattr(importlib.import_module(self.module), self.name)()
+        env: Env[Any, Any] = getattr(import_from_here(self.module), self.name)()
         return env
 
     def prepare(self) -> None:
         """Import what building takes, before workers are forked."""
-        importlib.import_module(self.module)
+        import_from_here(self.module)
 
 
 def factory_of(env: EnvSpec) -> tuple[Factory, str]:
@@ -62,7 +62,7 @@ def factory_of(env: EnvSpec) -> tuple[Factory, str]:
     module, colon, name = env.partition(":")
     if colon:
         try:
-            found = hasattr(importlib.import_module(module), name)
+            found = hasattr(import_from_here(module), name)
         except ImportError as error:
             raise ConfigError(f"env {env!r}: cannot import {module}: {error}") from error
         if found:

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from phalanx.cage2.batch import Batch
-from phalanx.cage2.rule import announce_compilation, records
+from phalanx.cage2.rule import announce_compilation, compiled_by_one, records
 from phalanx.cage2.scenario import NUM_ACTIONS
 from phalanx.cage2.scoring import CONDUCT, NO_ORDERS, Orders
 from phalanx.learn.collect import Shaping, begin_following_everywhere, collect_blocks
@@ -128,14 +128,15 @@ class CompiledSampler(Cage2Sampler):
 
     def collect(self, shaping: Shaping) -> Rollout:
         batch, policy, rollout = self.batch, self.policy, self.next_rollout()
-        batch.crew.run(
-            collect_blocks,
-            (
-                batch.nets, batch.memories, batch.kind, batch.odds, self.orders, self.conducts,
-                self.useful, self.condition, shaping, policy.actor, policy.actor_sizes,
-                policy.critic, policy.critic_sizes, rollout,
-            ),
-        )  # fmt: skip
+        with compiled_by_one(collect_blocks):
+            batch.crew.run(
+                collect_blocks,
+                (
+                    batch.nets, batch.memories, batch.kind, batch.odds, self.orders, self.conducts,
+                    self.useful, self.condition, shaping, policy.actor, policy.actor_sizes,
+                    policy.critic, policy.critic_sizes, rollout,
+                ),
+            )  # fmt: skip
         return rollout
 
 

@@ -1,0 +1,17 @@
+"""`phalanx`, and `python -m phalanx`: Ctrl-C while Python is still importing is no accident."""
+
+import sys
+
+
+def main() -> int:
+    try:
+        from phalanx.cli import main as run
+
+        return run()
+    except KeyboardInterrupt:
+        print("phalanx: interrupted", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())
