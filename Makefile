@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 # These wait a lot and come first, so that neither of the two workers is left with them at the end.
-SLOW   := $(patsubst %,tests/test_%.py,cluster sweep examples search train_env)
+SLOW   := $(patsubst %,tests/test_%.py,cluster sweep ray_processes examples search train_env)
 
 .PHONY: help train test lint bench clean
 

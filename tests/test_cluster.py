@@ -9,14 +9,12 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from subprocess import PIPE
 from typing import Any
 
 import numpy as np
 import pytest
 
 import phalanx
-from phalanx.checkpoint import load_checkpoint
 from phalanx.cli import main
 from phalanx.config import TrainConfig
 from phalanx.errors import ConfigError, MissingError, WorkerError
@@ -24,7 +22,6 @@ from phalanx.run import Run
 from phalanx.search import search
 from phalanx.search_config import SearchConfig
 from phalanx.training import train
-from tests.leftovers import Marked
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'phalanx[ray]'")
 pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own
@@ -77,15 +74,15 @@ def test_workflows_and_their_prices_reach_the_samplers(cluster: Any, tmp_path: P
 
 
 def test_a_stopped_run_resumes_exactly(cluster: Any, tmp_path: Path) -> None:
-    whole = train(small(tmp_path, "whole", runner="ray"))
+    whole = train(small(tmp_path, "whole", runner="ray", num_samplers=2))
 
     def stop(run: Run) -> None:
         if run.updates == 4:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train(small(tmp_path, "part", runner="ray"), on_update=stop)
-    again = train(small(tmp_path, "part", runner="ray", resume=tmp_path / "part"))
+        train(small(tmp_path, "part", runner="ray", num_samplers=2), on_update=stop)
+    again = train(small(tmp_path, "part", runner="ray", num_samplers=2, resume=tmp_path / "part"))
     assert np.array_equal(theta(whole), theta(again))
 
 
@@ -152,34 +149,6 @@ def test_a_slow_learner_slows_its_samplers_down(cluster: Any, tmp_path: Path) ->
     assert sum(played) >= run.updates > 3
 
 
-def test_a_machine_that_dies_is_resumed_to_the_same_weights(tmp_path: Path) -> None:
-    """The learner, its Ray and all samplers are killed at once; a checkpoint is left."""
-    whole = train(small(tmp_path, "whole", total_steps=20 * 25 * 60))
-    flags = [
-        "--n-envs", "20", "--update-steps", "25", "--horizon", "40", "--hidden", "16",
-        "--minibatch-size", "200", "--checkpoint-every", "2", "--k-epochs", "2",
-        "--num-samplers", "4", "--runner", "ray", "--algo", "ppo", "--output-dir", str(tmp_path),
-    ]  # fmt: skip
-    command = [sys.executable, "-m", "phalanx.cli", "train", *flags]
-    budget = ["--total-steps", str(20 * 25 * 60)]
-    part = tmp_path / "part"
-    with Marked() as marked:
-        child = subprocess.Popen([*command, "--name", "part", *budget], env=marked.env)
-        while not (part / "checkpoints" / "last.npz").exists():
-            time.sleep(0.05)
-            assert child.poll() is None
-        marked.kill()
-        child.wait()
-        assert not (part / "summary.json").exists()
-        subprocess.run(
-            [*command, "--resume", str(part), *budget], env=marked.env, check=True,
-            stdout=subprocess.DEVNULL,
-        )  # fmt: skip
-        assert marked.left() == []
-    arrays, _ = load_checkpoint(part / "checkpoints" / "last.npz")
-    assert np.array_equal(arrays["theta"], theta(whole))
-
-
 def test_other_environments_are_played_on_the_cluster(cluster: Any, tmp_path: Path) -> None:
     config = TrainConfig(
         env="CartPole-v1", runner="ray", num_samplers=2, num_envs_per_worker=4, num_workers=0,
@@ -213,18 +182,6 @@ def test_orders_are_tried_at_the_same_time_all_over_the_cluster(
     assert done.winner is not None
 
 
-@pytest.mark.parametrize("before", ["", "import ray; "], ids=["alone", "imported before"])
-def test_our_own_ray_can_be_started_twice_and_stays_on_loopback(before: str) -> None:
-    code = before + (
-        "from phalanx.cluster import connected\n"
-        "for _ in range(2):\n"
-        "    with connected(None) as ray:\n"
-        "        print(ray.get(ray.put(0)), ray.nodes()[0]['NodeManagerAddress'])"
-    )
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True)
-    assert done.stdout.decode().splitlines() == ["0 127.0.0.1"] * 2, done.stderr.decode()
-
-
 def test_an_environment_that_cannot_be_opened_is_named(cluster: Any, tmp_path: Path) -> None:
     config = TrainConfig(
         env="no_such_module:make", runner="ray", num_samplers=2, num_envs=4, output_dir=tmp_path,
@@ -254,30 +211,6 @@ def test_another_ray_is_named(cluster: Any) -> None:
     assert line.count("\n") == 0
     assert ray.__version__ in line
     assert "0.1" in line
-
-
-def test_a_cluster_that_wants_another_token_says_so(tmp_path: Path) -> None:
-    head = (
-        "from ray.cluster_utils import Cluster\n"
-        "nodes = Cluster(initialize_head=True, head_node_args={'num_cpus': 1})\n"
-        "print(nodes.address, flush=True); input()"
-    )
-    with Marked() as marked:
-        start = [sys.executable, "-W", "ignore", "-c", head]
-        with subprocess.Popen(start, env=marked.env, stdin=PIPE, stdout=PIPE) as nodes:
-            assert nodes.stdout
-            address = nodes.stdout.readline().decode().strip()
-            command = ["train", "--runner", "ray", "--ray-address", address]
-            done = subprocess.run(
-                [sys.executable, "-m", "phalanx.cli", *command],
-                env=marked.env | {"RAY_AUTH_TOKEN": "f" * 64}, cwd=tmp_path, capture_output=True,
-            )  # fmt: skip
-            nodes.communicate(b"\n")
-    line = done.stderr.decode().strip()
-    assert line.count("\n") == 0
-    assert "the cluster wants its token" in line
-    assert done.returncode == 2
-    assert not list(tmp_path.glob("runs/*"))
 
 
 def test_samplers_are_out_of_step_unless_told_otherwise() -> None:
