@@ -86,7 +86,6 @@ def measure_costs(config: TrainConfig, rounds: int) -> Costs:
     shaped = shaping(config, turn_weights(config), 1.0)
     weights = recipe.learner.stepper.weights()
     sampler, ray = recipe.sampler, import_ray()
-    actor = (sampler.parts[0] if config.algo == "ppo" else sampler).actor
 
     def play() -> Any:
         sampler.take(weights, 0)
@@ -101,7 +100,7 @@ def measure_costs(config: TrainConfig, rounds: int) -> Costs:
         steps=rollout.rewards.size,
         play_s=median_s(play, rounds),
         learn_s=median_s(learn, rounds),
-        ask_s=median_s(lambda: ray.get(actor.describe.remote()), rounds),
+        ask_s=median_s(lambda: ray.get(sampler.actor.describe.remote()), rounds),
         rollout_bytes=sum(array.nbytes for array in rollout),
         weights_bytes=sum(array.nbytes for array in _arrays(weights)),
     )
@@ -156,7 +155,7 @@ def main(config: BenchConfig) -> int:
         with progress_display(None) as progress:
             progress.add_task("costs of a rollout, and the model of them", total=None, note="")
             one = replace(TURNS, runner="ray", num_samplers=1, num_envs=256)
-            costs = measure_costs(replace(one, algo="ppo"), 4 * config.rounds)
+            costs = measure_costs(one, 4 * config.rounds)
             checked = check_the_model(config)
     finally:
         leave()
