@@ -9,6 +9,7 @@ from phalanx.cage2.crew import Crew
 from phalanx.learn.compiled import CompiledStepper
 from phalanx.learn.impala import Impala, ImpalaSettings
 from phalanx.learn.policy import Policy
+from phalanx.learn.ppo import PPO
 from phalanx.learn.returns import gae, vtrace
 from phalanx.learn.rollout import columns_of
 from tests import naive
@@ -106,6 +107,17 @@ def test_the_ratio_of_the_policies_begins_below_its_bar(bar: float) -> None:
     assert ratios.max() > bar
     begun = np.exp(log_probs.reshape(-1) - rows.log_probs)
     assert np.allclose(begun, np.minimum(bar, ratios).reshape(-1), rtol=1e-4)
+
+
+def test_on_policy_an_update_is_that_of_ppo() -> None:
+    ours, theirs = (Policy(4, 2, hidden=(16, 16), truth_size=0, seed=1) for _ in range(2))
+    rollout = Player("CartPole-v1", 8, 50, ours, 0.99).collect()
+    learner = impala(ours, 100)
+    other = PPO(CompiledStepper(theirs, Crew(1), 100), learner.settings, seed=0)
+    said = [one.update(rollout, 1e-3, 0.01) for one in (learner, other)]
+    assert np.allclose(ours.theta, theirs.theta, atol=1e-6)
+    assert said[0]["policy_loss"] == pytest.approx(said[1]["policy_loss"], abs=1e-4)
+    assert not np.allclose(ours.theta, Policy(4, 2, hidden=(16, 16), truth_size=0, seed=1).theta)
 
 
 @pytest.mark.parametrize("lag", [0, 3])
