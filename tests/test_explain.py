@@ -23,8 +23,8 @@ from phalanx.cage2.scenario import (
     action_index,
     hosts,
 )
+from phalanx.checkpoint import save_checkpoint
 from phalanx.cli import main
-from phalanx.config import TrainConfig
 from phalanx.evaluate_config import EvaluateConfig
 from phalanx.explain import (
     DRAWN_TURNS,
@@ -252,15 +252,10 @@ def test_a_trained_policy_is_explained(tmp_path: Path) -> None:
 
 
 def test_a_policy_of_another_environment_is_refused(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("phalanx.evaluate_config.EvaluateConfig._of_run", lambda *_: "host")
-    monkeypatch.setattr(
-        "phalanx.evaluate_config.EvaluateConfig._default_rules", lambda _: "2.1-final"
-    )
-    other = TrainConfig(env="CartPole-v1")
-    monkeypatch.setattr("phalanx.explain_command.trained_on", lambda _: other)
-    assert main(["explain", str(tmp_path)]) == 2
+    save_checkpoint(tmp_path / "pole.npz", {}, {"config": {"env": "CartPole-v1"}})
+    assert main(["explain", str(tmp_path / "pole.npz")]) == 2
     assert (
         "was trained on CartPole-v1; explain tells of defenders of cage2" in capsys.readouterr().err
     )

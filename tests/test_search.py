@@ -333,7 +333,7 @@ def test_without_a_fix_an_order_has_failed() -> None:
         (["--merge", "one"], "two folders or more"),
         (["--workflow", "critical_first"], "leave out --workflow"),
         (["--resume", "nowhere"], "cannot read nowhere"),
-        (["--env", "CartPole-v1"], "--workflow is for the compiled CAGE-2"),
+        (["--env", "CartPole-v1"], "phalanx search trains with ppo on CAGE-2"),
         (["--n-envs", "auto"], "needs --n-envs as a number"),
         (["--duration", "1"], "give --total-episodes alone"),
         (["--measure-episodes", "1"], "measure_episodes must be 2 or more"),

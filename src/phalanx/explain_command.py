@@ -14,9 +14,7 @@ import phalanx
 from phalanx.cage2.network import RUNNING
 from phalanx.cage2.scenario import HOST_OF_ACTION
 from phalanx.display import progress_display
-from phalanx.errors import ConfigError
 from phalanx.evaluate import order_numbers
-from phalanx.evaluate_env import trained_on
 from phalanx.explain import (
     DECOYED,
     KIND_OF_ACTION,
@@ -81,9 +79,6 @@ def find_trained(config: ExplainConfig) -> TrainedDefender | None:
     path = config.played.checkpoint
     if path is None:
         return None
-    env = trained_on(path).env
-    if env != "cage2":
-        raise ConfigError(f"{path} was trained on {env}; explain tells of defenders of cage2")
     return load_defender(path, find_network(config.network))
 
 

@@ -206,7 +206,7 @@ def test_bad_actions_are_refused_and_nothing_is_played(actions: Any, message: st
         ({"red_agent": "b_line=0.5,meander=0.6"}, "sum to 1"),
         ({"red_agent": "b_line=1.5,meander=-0.5"}, "0 or more"),
         ({"red_agent": "b_line=x,meander=1"}, "'x'"),
-        ({"red_agent": "b_line,meander"}, "sum to 1"),
+        ({"red_agent": "b_line,meander"}, "say how often each attacks"),
         ({"red_agent": ["sleep"]}, "got 1 red agents for 2"),
         ({"red_agent": {}}, "sum to 1"),
         ({"red_agent": {"meander": "x"}}, "not a number"),
