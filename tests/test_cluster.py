@@ -18,6 +18,9 @@ import phalanx
 from phalanx.cli import main
 from phalanx.config import TrainConfig
 from phalanx.errors import ConfigError, MissingError, WorkerError
+from phalanx.learn.collect import collect_blocks
+from phalanx.recipe import make_policy, shaping, turn_weights
+from phalanx.remote import Player
 from phalanx.run import Run
 from phalanx.search import search
 from phalanx.search_config import SearchConfig
@@ -211,6 +214,17 @@ def test_another_ray_is_named(cluster: Any) -> None:
     assert line.count("\n") == 0
     assert ray.__version__ in line
     assert "0.1" in line
+
+
+def test_read_only_arrays_of_the_object_store_are_not_compiled_for(tmp_path: Path) -> None:
+    config = small(tmp_path, "x", num_samplers=1)
+    player = Player(config, 0)
+    weights, shaped = make_policy(config).theta, shaping(config, turn_weights(config), 0.0)
+    player.collect(weights, 0, shaped, None)
+    before = len(collect_blocks.signatures)  # type: ignore[attr-defined]
+    shaped.weights.flags.writeable = weights.flags.writeable = False
+    player.collect(weights, 1, shaped, None)
+    assert len(collect_blocks.signatures) == before  # type: ignore[attr-defined]
 
 
 def test_samplers_are_out_of_step_unless_told_otherwise() -> None:

@@ -3,6 +3,7 @@
 import csv
 import json
 import shutil
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -162,6 +163,17 @@ def test_a_search_killed_while_training_resumes_from_anywhere_and_finds_the_same
     assert table(tmp_path / "s", "updates") == table(own.folder.path, "updates")
     assert (again.winner, again.spent) == (own.winner, own.spent)
     assert again.confirmed == own.confirmed
+
+
+def test_a_stopped_search_says_what_its_training_had_played(tmp_path: Path) -> None:
+    def interrupt(_now: Search, run: Any = None) -> None:
+        if run is not None:
+            signal.raise_signal(signal.SIGINT)
+
+    stopped = search(small(tmp_path, "stopped"), interrupt)
+    assert stopped.stopped
+    unfinished = json.loads((tmp_path / "stopped" / "summary.json").read_text())["unfinished"]
+    assert unfinished == stopped.workshop.unfinished > 0
 
 
 def test_training_that_was_killed_before_its_summary_is_finished(

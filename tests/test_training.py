@@ -433,6 +433,14 @@ def write(file: Path, text: str) -> Path:
     return file
 
 
+def test_what_is_wrong_in_a_file_names_the_file(tmp_path: Path) -> None:
+    file = write(tmp_path / "mine.yaml", "hidden: 64x32")
+    assert from_file(TrainConfig, file) == {"hidden": (64, 32)}
+    for text in ("total_episodes: many", "hidden: [64, foo]", "overlap: maybe"):
+        with pytest.raises(ConfigError, match=r"mine.yaml: .* (not a|neither)"):
+            from_file(TrainConfig, write(file, text))
+
+
 def test_settings_come_from_defaults_then_file_then_flags(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -27,7 +27,7 @@ from phalanx.cage2.workflow import (
 from phalanx.display import progress_display
 from phalanx.errors import ConfigError
 from phalanx.evaluate_config import EvaluateConfig
-from phalanx.evaluate_env import play_env, trained_on
+from phalanx.evaluate_env import play_env
 from phalanx.play import StateCost, play_episodes
 from phalanx.recipe import find_network
 from phalanx.results import write_json
@@ -175,7 +175,7 @@ def main(config: EvaluateConfig) -> int:
 
     Ctrl-C keeps what is done.
     """
-    if config.checkpoint is not None and trained_on(config.checkpoint).env != "cage2":
+    if config.checkpoint is not None and config.env != "cage2":
         return main_env(config, config.checkpoint)
     cells: list[Cell] = []
     total = config.episodes * len(config.policies) * len(config.red_agent) * len(config.horizon)
@@ -205,7 +205,7 @@ def main(config: EvaluateConfig) -> int:
 
 def main_env(config: EvaluateConfig, checkpoint: Path) -> int:
     """The same for a policy of another environment: one number, and its interval."""
-    env = trained_on(checkpoint).env
+    env = config.env
     with progress_display("episodes") as progress:
         task = progress.add_task(env, total=config.episodes, note="")
 

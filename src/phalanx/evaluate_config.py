@@ -1,7 +1,9 @@
 """Settings of `phalanx evaluate`."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from phalanx.agents import AGENTS, agent_path
 from phalanx.cage2.defenders import DEFENDERS, GREEDY
@@ -118,12 +120,12 @@ class EvaluateConfig:
 
     def _check_env(self) -> None:
         """Refuse settings of CAGE-2 for a policy of another environment."""
-        env = self._of_run("env", "cage2")
-        for name in OF_CAGE2 if env != "cage2" else ():
-            if getattr(self, name) != EvaluateConfig.__dataclass_fields__[name].default:
-                flag = name.replace("_", "-")
+        for item in fields(self) if self.env != "cage2" else ():
+            if item.name in OF_CAGE2 and getattr(self, item.name) != item.default:
+                flag = item.name.replace("_", "-")
                 raise ConfigError(
-                    f"{self.target} was trained on {env}: leave out --{flag}, which is for CAGE-2"
+                    f"{self.target} was trained on {self.env}: leave out --{flag}, which is for "
+                    "CAGE-2"
                 )
 
     def _check_workflow(self) -> None:
@@ -158,12 +160,21 @@ class EvaluateConfig:
     def _default_rules(self) -> str:
         return "2.1-leaderboard" if self.leaderboard else self._of_run("rules", "2.1-final")
 
+    @property
+    def env(self) -> str:
+        """Where the policy was trained."""
+        return self._of_run("env", "cage2")
+
     def _of_run(self, setting: str, otherwise: str) -> str:
         """A setting of the run whose policy is played."""
+        return str(self._settings_of_run.get(setting, otherwise))
+
+    @cached_property
+    def _settings_of_run(self) -> dict[str, Any]:
         if self.checkpoint is None:
-            return otherwise
+            return {}
         _, facts = load_checkpoint(last_checkpoint(self.checkpoint))
-        return str(facts.get("config", {}).get(setting, otherwise))
+        return dict(facts.get("config", {}))
 
     @property
     def policies(self) -> tuple[str, ...]:

@@ -4,9 +4,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from phalanx.agents import agent_path
 from phalanx.cage2.defenders import GREEDY
-from phalanx.checkpoint import last_checkpoint, load_checkpoint
 from phalanx.errors import ConfigError
 from phalanx.evaluate_config import EvaluateConfig
 from phalanx.results import check_writable
@@ -46,10 +44,11 @@ class ExplainConfig:
             raise ConfigError("explain tells of one workflow at a time; give --workflow ORDER")
         if self.target.lower() == GREEDY and self.workflow is None:
             raise ConfigError("greedy repairs in an order: give --workflow")
-        path = last_checkpoint(agent_path(self.target))
-        env = load_checkpoint(path)[1].get("config", {}).get("env") if path.is_file() else None
-        if env not in (None, "cage2"):
-            raise ConfigError(f"{path} was trained on {env}; explain tells of defenders of cage2")
+        env = EvaluateConfig(target=self.target, workflow=self.workflow).env
+        if env != "cage2":
+            raise ConfigError(
+                f"{self.target} was trained on {env}; explain tells of defenders of cage2"
+            )
         _checked_too = self.played
         if self.episodes * self.horizon > MAX_TURNS:
             raise ConfigError(

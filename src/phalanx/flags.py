@@ -52,10 +52,7 @@ def from_flags(config: type, values: dict[str, Any]) -> Any:
             continue
         kind, many = _plain_type(types[name])
         if many:
-            words = (
-                _split(value) if kind is not int else re.split(r"(?<=\d)x(?=\d)|,", ",".join(value))
-            )
-            value = tuple(_convert(name, kind, word) for word in words if word)
+            value = tuple(_convert(name, kind, part) for part in _split(value, kind))
             if not value:
                 raise ConfigError(f"--{_dashed(name)} needs at least one value")
         given[name] = value
@@ -82,7 +79,7 @@ def from_file(config: type, path: Path) -> dict[str, Any]:
 def _from_yaml(name: str, hint: Any, value: Any) -> Any:
     kind, many = _plain_type(hint)
     if many:
-        parts = value if isinstance(value, list) else str(value).split(",")
+        parts = value if isinstance(value, list) else _split([str(value)], kind)
         return tuple(_convert(name, kind, part) for part in parts)
     return _convert(name, kind, str(value) if kind in (_number_or_word, _yes_or_no) else value)
 
@@ -91,7 +88,7 @@ def from_word(config: type, name: str, word: str) -> Any:
     """The value of one setting, as written in a single word; several numbers as `64x64`."""
     kind, many = _plain_type(typing.get_type_hints(config)[name])
     if many:
-        return tuple(_convert(name, kind, part) for part in re.split("[x,]", word))
+        return tuple(_convert(name, kind, part) for part in _split([word], kind))
     return _convert(name, kind, word)
 
 
@@ -128,8 +125,10 @@ def _number_or_word(text: str) -> int | str:
     return int(text) if text.lstrip("-").isdecimal() else text
 
 
-def _split(words: list[str]) -> list[str]:
-    """`a,b c` as three; a mixture such as `a=0.5,b=0.5` stays whole."""
+def _split(words: list[str], kind: Any) -> list[str]:
+    """`a,b c` as three, `64x64` as two numbers; a mixture such as `a=0.5,b=0.5` stays whole."""
+    if kind is not str:
+        return [part for part in re.split(r"(?<=\d)x(?=\d)|,", ",".join(words)) if part]
     return [part for word in words for part in ([word] if "=" in word else word.split(",")) if part]
 
 

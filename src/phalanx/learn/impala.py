@@ -13,7 +13,7 @@ import numpy as np
 from phalanx.learn.ppo import PPO, PPOSettings, explained_variance, normalise
 from phalanx.learn.returns import vtrace
 from phalanx.learn.rollout import Rollout
-from phalanx.learn.stepper import Rows, Stepper, to_rows
+from phalanx.learn.stepper import Rows, to_rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,9 +29,6 @@ class Impala(PPO):
     """Improves a policy by rollouts of older weights, as `PPO` does by its own."""
 
     settings: ImpalaSettings
-
-    def __init__(self, stepper: Stepper, settings: ImpalaSettings, seed: int) -> None:
-        super().__init__(stepper, settings, seed)
 
     def judge(self, rollout: Rollout) -> tuple[Rows, dict[str, float]]:
         """V-trace by the newest weights."""

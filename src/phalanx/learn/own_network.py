@@ -19,8 +19,13 @@ def build_own_network(
     """
     try:
         module = network(int(obs[0].size), truth_size, outputs)
+        device = next(module.parameters()).device
+        module.eval()  # nothing is learnt from two rows of zeros
         with torch.no_grad():
-            given = module(torch.from_numpy(obs), torch.zeros(len(obs), truth_size))
+            given = module(
+                torch.from_numpy(obs).to(device), torch.zeros(len(obs), truth_size, device=device)
+            )
+        module.train()
         shapes = [tuple(part.shape) for part in given]
     except Exception as error:  # it is the user's code
         why = " ".join(f"{type(error).__name__}: {error}".split())
