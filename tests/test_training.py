@@ -52,7 +52,7 @@ def rows(path: Path, name: str) -> list[dict[str, str]]:
 def test_rows_of_a_run_that_was_killed_before_its_first_checkpoint_are_forgotten(
     tmp_path: Path,
 ) -> None:
-    (tmp_path / "again").mkdir()
+    RunFolder(tmp_path / "again").close()
     for name in ("updates", "episodes"):
         (tmp_path / "again" / f"{name}.csv").write_text("update,episodes\n1,96\n2,192\n")
     train(small(tmp_path, "again"))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from phalanx.agents import AGENTS
 from phalanx.cage2.observation import OBS_SIZES
 from phalanx.cage2.scoring import ALIGNMENTS
 from phalanx.cage2.settings import (
@@ -170,7 +171,8 @@ class TrainConfig:
     num_threads: int | str = "auto"
     """threads that play and learn; results do not depend on it"""
     start_from: str | None = None
-    """begin with what this run or checkpoint has learnt; it must have networks of the same sizes"""
+    """begin with what this run, exported file or agent (champion) has learnt; its networks must
+    have the same sizes"""
     checkpoint_every: int = by_env(50, 50, a3c=(50, 1000))
     """updates between checkpoints"""
     output_dir: Path = Path("runs")
@@ -195,7 +197,7 @@ class TrainConfig:
             if not isinstance(workers, int) or workers < 1:
                 raise ConfigError("num_envs_per_worker needs --num-workers as a number, 1 or more")
             object.__setattr__(self, "num_envs", workers * self.num_envs_per_worker)
-        if self.start_from is not None:  # so that it is found from anywhere
+        if self.start_from is not None and self.start_from not in AGENTS:  # found from anywhere
             object.__setattr__(self, "start_from", str(Path(self.start_from).absolute()))
         if self.name and Path(self.name).name != self.name:
             raise ConfigError(

@@ -14,9 +14,9 @@ def check_writable(path: Path | None) -> None:
         return
     if path.is_dir():
         raise ConfigError(f"{path} is a folder; give the name of a file")
-    beside = _beside(path)
+    beside = _beside(path.resolve())
     try:
-        beside.touch()
+        beside.touch(exist_ok=False)
         beside.unlink()
     except OSError as error:
         raise ConfigError(f"cannot write {path}: {error.strerror}; give another file") from None
@@ -28,16 +28,24 @@ def write_json(path: Path, result: Any) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write beside the file and rename, so that a reader never sees half of it."""
-    if _is_device(path):
-        path.write_text(text)
-        return
-    beside = _beside(path)
+    """Write a result where the user wants it: to a device, or through a link of the user's."""
     try:
-        beside.write_text(text)
-        os.replace(beside, path.resolve())
+        if _is_device(path):
+            path.write_text(text)
+        else:
+            replace_text(path.resolve(), text)
     except OSError as error:
         raise ConfigError(f"cannot write {path}: {error.strerror}") from None
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Write beside the file and rename: a reader never sees half of it, and no link is followed."""
+    beside = _beside(path)
+    beside.unlink(missing_ok=True)
+    try:
+        with beside.open("x") as file:
+            file.write(text)
+        os.replace(beside, path)
     finally:
         beside.unlink(missing_ok=True)
 
@@ -48,5 +56,4 @@ def _is_device(path: Path) -> bool:
 
 
 def _beside(path: Path) -> Path:
-    target = path.resolve()
-    return target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    return path.with_name(f".{path.name}.{os.getpid()}.tmp")

@@ -11,10 +11,19 @@ from typing import Any
 import numpy as np
 
 from phalanx.cage2.workflow import order_name, parse_order
-from phalanx.checkpoint import last_checkpoint, load_checkpoint, save_checkpoint
+from phalanx.checkpoint import (
+    GAMES,
+    LEARNT,
+    Arrays,
+    last_checkpoint,
+    load_checkpoint,
+    save_checkpoint,
+)
 from phalanx.config import TrainConfig
 from phalanx.errors import CheckpointError, RunError
 from phalanx.evaluate import interval
+from phalanx.facts import RECENT
+from phalanx.facts import TABLES as GOES_BACK
 from phalanx.learn.rollout import Rollout, columns_of
 from phalanx.machine import describe_versions, peak_memory_mb
 from phalanx.recipe import (
@@ -47,7 +56,7 @@ EPISODE_COLUMNS = ("update", "env", "kind", "length", "return")
 FOLLOWED = ("workflow", "alignment", "total_return", *COMPLIANCE)  # of an update
 EPISODE_FOLLOWED = ("workflow", "fixes", "compliant", "alignment")
 REPLAYED = 16  # past rollouts that --replay chooses from
-RECENT = 2000  # episodes that the summary's returns are taken from
+SIZED = ("env", "observation", "hidden", "condition", "workflow", "critic_truth", "network")
 
 
 class Run:
@@ -245,12 +254,7 @@ class Run:
 
     def save(self, path: Any = None) -> None:
         """A checkpoint from which `load` continues bit for bit."""
-        arrays, facts = self.learner.save()
-        if isinstance(self.source, InStep):  # samplers that play ahead are in mid-game
-            for name, array in self.sampler.save().items():
-                arrays[f"sampler_{name}"] = array
-        if self.gate is not None:
-            arrays["prices"] = self.gate.prices
+        arrays, facts = self._saved()
         facts |= {
             "config": self.config.as_dict(),
             "updates": self.updates,
@@ -258,43 +262,52 @@ class Run:
             "steps": self.steps,
             "seconds": self.seconds,
             "recent": list(self.recent),
-            "tables": {name: self.folder.table(name).size() for name in ("updates", "episodes")},
+            "tables": {name: self.folder.table(name).size() for name in GOES_BACK},
         }
         save_checkpoint(path or self.folder.checkpoint, arrays, facts)
 
+    def _saved(self) -> tuple[Arrays, dict[str, Any]]:
+        """What was learnt, and the games under way; those of samplers that play ahead are not."""
+        arrays, facts = self.learner.save()
+        if isinstance(self.source, InStep):
+            for name, array in self.sampler.save().items():
+                arrays[f"{GAMES}{name}"] = array
+        if self.gate is not None:
+            arrays["prices"] = self.gate.prices
+        return arrays, facts
+
     def begin_with(self, path: Path) -> None:
-        """Begin with what another run has learnt: its networks and the state of its optimiser."""
+        """Begin with what another run has learnt; with its optimiser, if the file has that too."""
         arrays, facts = load_checkpoint(last_checkpoint(path))
+        mine, my_facts = self.learner.save()
+        if not _have_equal_sizes(arrays, mine | self.learner.stepper.optimiser()):
+            raise CheckpointError(
+                f"cannot start from {path}: its networks are not of these sizes; give it the "
+                f"settings of that run{_as_flags(facts.get('config', {}), self.config)}"
+            )
+        if "adam_steps" not in facts:  # exported: the weights alone
+            arrays, facts = mine | arrays, my_facts
         try:
-            self.learner.load(arrays, facts)
+            self.learner.load(arrays, my_facts | facts)
             if self.gate is not None and "prices" in arrays:
                 self.gate.prices[:] = arrays["prices"]
-        except (KeyError, TypeError, ValueError) as error:
-            raise CheckpointError(
-                f"cannot start from {path}: its networks are not of these sizes ({error}); give it "
-                "the settings of that run"
-            ) from None
+        except _UNFIT as error:
+            raise CheckpointError(f"cannot start from {path} ({error!s:.200})") from None
 
     def load(self) -> None:
         """Continue from the last checkpoint; one that does not fit is refused in one line."""
-        arrays, facts = load_checkpoint(self.folder.checkpoint)
+        template = self._saved()[0] | self.learner.stepper.optimiser()
+        arrays, facts = load_checkpoint(self.folder.checkpoint, template)
         try:
             self._load(arrays, facts)
-        except (KeyError, TypeError, ValueError) as error:
+        except _UNFIT as error:
             raise CheckpointError(
-                f"{self.folder.checkpoint} does not fit this run ({error})"
+                f"{self.folder.checkpoint} does not fit this run ({error!s:.200})"
             ) from None
 
     def _load(self, arrays: Any, facts: dict[str, Any]) -> None:
-        mine, saved_with = self.config.as_dict(), facts["config"]
-        differ = [k for k in mine if k not in MAY_CHANGE and mine[k] != saved_with.get(k)]
-        if differ:
-            raise RunError(
-                f"{self.folder.path} was trained with another {', '.join(differ)}; leave that out, "
-                "or begin a new run"
-            )
-        prefix = "sampler_"
-        games = {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
+        check_same_settings(self.folder.path, self.config, facts)
+        games = {k.removeprefix(GAMES): v for k, v in arrays.items() if k.startswith(GAMES)}
         self.learner.load(arrays, facts)
         if isinstance(self.source, InStep):
             self.sampler.load(games)
@@ -306,9 +319,45 @@ class Run:
         if self.workers is not None:
             self.workers.go_on_from(self.episodes, self.steps)
         self.recent.extend(Episode(*values) for values in facts["recent"])
-        for name, size in facts["tables"].items():
-            self.folder.table(name).cut(size)
+        for name in GOES_BACK:
+            self.folder.table(name).cut(facts["tables"][name])
         self.folder.events.forget_after(self.steps)
+
+
+# What a checkpoint of other networks, or one that somebody has made up, makes a learner raise.
+_UNFIT = (KeyError, TypeError, ValueError, OverflowError, AttributeError, IndexError, RuntimeError)
+
+
+def check_same_settings(folder: Path, config: TrainConfig, facts: dict[str, Any]) -> None:
+    """Refuse to continue a run with other settings than it was begun with."""
+    mine, saved_with = config.as_dict(), facts.get("config", {})
+    differ = [k for k in mine if k not in MAY_CHANGE and mine[k] != saved_with.get(k)]
+    if differ:
+        raise RunError(
+            f"{folder} was trained with another {', '.join(differ)}; leave that out, or begin a "
+            "new run"
+        )
+
+
+def _have_equal_sizes(arrays: Arrays, mine: Arrays) -> bool:
+    """Whether arrays have all weights of these, each of the same shape and kind."""
+    both = [(array, mine[name]) for name, array in arrays.items() if name in mine]
+    weights = [{name for name in some if name.startswith(LEARNT)} for some in (arrays, mine)]
+    return weights[0] == weights[1] and all(
+        (theirs.shape, theirs.dtype) == (ours.shape, ours.dtype) for theirs, ours in both
+    )
+
+
+def _as_flags(theirs: dict[str, Any], config: TrainConfig) -> str:
+    """The settings that decide the sizes of networks, where another run had others."""
+    mine = config.as_dict()
+    names = [name for name in SIZED if name in theirs and theirs[name] != mine[name]]
+    flags = [f"--{name.replace('_', '-')} {_word(theirs[name])}" for name in names]
+    return f": {' '.join(flags)}" if flags else ""
+
+
+def _word(value: Any) -> str:
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _mean(values: list[float]) -> float:

@@ -1,9 +1,15 @@
-"""Where a run keeps its settings, its rows, its checkpoints and its summary."""
+"""Where a run keeps its settings, its rows, its checkpoints and its summary.
+
+Nothing else is ever touched: a folder that holds what phalanx has not made is refused as it is, and
+no name in it may be a link that leads elsewhere.
+"""
 
 import csv
 import fcntl
 import io
-import shutil
+import json
+import os
+import stat
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,41 +19,54 @@ import yaml
 
 from phalanx.errors import ConfigError, RunError
 from phalanx.events import Events
-from phalanx.results import write_json
+from phalanx.results import replace_text
 
 FLUSH_S = 1.0  # rows that a kill may cost
+TABLES = ("updates", "episodes", "faults")
+MARK = "a run folder of phalanx\n"  # in .lock: what tells our folders from others
+MADE = (
+    ".lock", "config.yaml", "summary.json", "checkpoints", *(f"{name}.csv" for name in TABLES),
+)  # fmt: skip
 
 
 class RunFolder:
-    """config.yaml, episodes.csv, updates.csv, summary.json, checkpoints/; used by one process."""
+    """config.yaml, episodes.csv, updates.csv, summary.json, checkpoints/; used by one process.
 
-    def __init__(self, path: Path) -> None:
+    goes_on: a run or search is continued: what users put beside its files does not matter.
+    is_ours: the folder was made just now, for this run.
+    """
+
+    def __init__(self, path: Path, *, goes_on: bool = False, is_ours: bool = False) -> None:
         self.path = path
+        self._is_ours = is_ours or not path.exists()
+        self._lock: io.TextIOWrapper | None = None
+        if not goes_on:
+            check_free(path)
         try:
-            (path / "checkpoints").mkdir(parents=True, exist_ok=True)
-            self._lock = (path / ".lock").open("a")
+            path.mkdir(parents=True, exist_ok=True)
+            self._lock = _open_lock(path / ".lock")
+            for name in MADE:
+                check_not_linked(path / name)
+            (path / "checkpoints").mkdir(exist_ok=True)
         except OSError as error:
-            raise RunError(
-                f"cannot write to {path}: {error.strerror}; give another --output-dir"
-            ) from None
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            self._lock.close()
-            raise RunError(f"{path} is in use by another process; wait for it or stop it") from None
+            self._unlock()
+            raise _not_here(path, error) from None
+        except RunError:
+            self._unlock()
+            raise
         self._tables: dict[str, Table] = {}
         self.events = Events(path)
+
+    def _unlock(self) -> None:
+        if self._lock is not None:
+            self._lock.close()
 
     @property
     def checkpoint(self) -> Path:
         return self.path / "checkpoints" / "last.npz"
 
     def write_config(self, settings: dict[str, Any]) -> None:
-        path = self.path / "config.yaml"
-        try:
-            path.write_text(yaml.safe_dump(settings, sort_keys=False))
-        except OSError as error:
-            raise _cannot_write(path, error) from None
+        self.write("config.yaml", yaml.safe_dump(settings, sort_keys=False))
 
     def table(self, name: str) -> "Table":
         if name not in self._tables:
@@ -56,23 +75,122 @@ class RunFolder:
 
     def forget_rows(self) -> None:
         """Begin with empty tables: a run that was killed before its first checkpoint left some."""
-        for path in self.path.glob("*.csv"):
-            self.table(path.stem).cut(0)
+        for name in TABLES:
+            if (self.path / f"{name}.csv").exists():
+                self.table(name).cut(0)
 
     def write_summary(self, summary: dict[str, Any]) -> None:
-        write_json(self.path / "summary.json", summary)
+        self.write("summary.json", json.dumps(summary, indent=1) + "\n")
+
+    def write(self, name: str, text: str) -> None:
+        """A file of the folder: whole or not at all, and in the folder whatever lies there."""
+        try:
+            replace_text(self.path / name, text)
+        except OSError as error:
+            raise _cannot_write(self.path / name, error) from None
 
     def remove_if_empty(self) -> None:
         """Leave nothing of a run that could not begin."""
         within = {path.name for path in self.path.iterdir()}
         if within <= {".lock", "checkpoints"} and not any((self.path / "checkpoints").iterdir()):
-            shutil.rmtree(self.path)
+            (self.path / "checkpoints").rmdir()
+            (self.path / ".lock").unlink()
+            if self._is_ours:
+                self.path.rmdir()
 
     def close(self) -> None:
         for table in self._tables.values():
             table.close()
         self.events.close()
-        self._lock.close()
+        self._unlock()
+
+
+def open_new(output_dir: Path, name: str | None) -> RunFolder:
+    """A folder for a new run; of two without a name that begin in the same second, each has one."""
+    if name is not None:
+        return RunFolder(output_dir / name)
+    now, count = time.strftime("%Y%m%d-%H%M%S"), 1
+    while True:
+        path = output_dir / (now if count == 1 else f"{now}-{count}")
+        try:
+            path.mkdir(parents=True)
+        except FileExistsError:
+            count += 1
+        except OSError as error:
+            raise _not_here(output_dir, error) from None
+        else:
+            return RunFolder(path, is_ours=True)
+
+
+def _not_here(path: Path, error: OSError) -> RunError:
+    return RunError(f"cannot write to {path}: {error.strerror}; give another --output-dir")
+
+
+def check_free(path: Path) -> None:
+    """Refuse a folder for a new run that holds anything but what phalanx has left there."""
+    if path.is_symlink():
+        raise RunError(f"{path} is a link; give another --name, or the --output-dir it leads to")
+    try:
+        within = {entry.name for entry in os.scandir(path)}
+    except FileNotFoundError:
+        return
+    except NotADirectoryError:
+        raise RunError(f"{path} is a file; give another --name") from None
+    except OSError as error:
+        raise _not_here(path, error) from None
+    others = sorted(name for name in within if not _is_made_by_us(name))
+    if within and (others or not _is_marked(path / ".lock")):
+        what = (others or sorted(within))[0]
+        raise RunError(
+            f"{path} holds {what!r:.80}, which is no part of a run; nothing was touched: give "
+            "another --name"
+        )
+
+
+def _is_made_by_us(name: str) -> bool:
+    return name in MADE or name.startswith("events.out.tfevents.")
+
+
+def _is_marked(lock: Path) -> bool:
+    try:
+        with lock.open("rb") as file:
+            return not lock.is_symlink() and file.read(len(MARK)) == MARK.encode()
+    except OSError:
+        return False
+
+
+def check_not_linked(path: Path) -> None:
+    """Refuse a name that leads outside: a link, or a file that has another name elsewhere."""
+    try:
+        status = path.lstat()
+    except FileNotFoundError:
+        return
+    linked = stat.S_ISLNK(status.st_mode) or (
+        not stat.S_ISDIR(status.st_mode) and status.st_nlink > 1
+    )
+    if linked:
+        raise RunError(f"{path} is a link to a file elsewhere; nothing was touched: remove it")
+
+
+def _open_lock(path: Path) -> io.TextIOWrapper:
+    """Take the folder for this process; the mark says whose it is."""
+    check_not_linked(path)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+    lock = os.fdopen(descriptor, "r+")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not os.fstat(lock.fileno()).st_size:
+            lock.write(MARK)
+            lock.flush()
+    except BlockingIOError:
+        lock.close()
+        raise RunError(
+            f"{path.parent} is in use by another process; wait for it or stop it"
+        ) from None
+    except OSError:
+        lock.close()
+        raise
+    return lock
 
 
 def read_config(path: Path) -> dict[str, Any]:
@@ -100,7 +218,9 @@ class Table:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._file = path.open("ab+", buffering=0)
+        check_not_linked(path)
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
+        self._file = os.fdopen(os.open(path, flags, 0o666), "ab+", buffering=0)
         self._pending = io.StringIO()
         self._writer = csv.writer(self._pending)
         self._flushed = time.monotonic()

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from phalanx.agents import agent_path
 from phalanx.beliefs import Beliefs, Visit
 from phalanx.cage2.workflow import NAMED_ORDERS, order_name, order_number
 from phalanx.checkpoint import last_checkpoint
@@ -17,9 +18,8 @@ from phalanx.evaluate import interval
 from phalanx.learn.sampler import Stopped
 from phalanx.machine import describe_versions, peak_memory_mb
 from phalanx.recipe import Network, find_network, make_policy
-from phalanx.results import write_json, write_text
 from phalanx.run import Run
-from phalanx.run_folder import RunFolder, read_config
+from phalanx.run_folder import RunFolder, open_new, read_config
 from phalanx.search_config import SearchConfig
 from phalanx.search_logs import (
     UPDATE_COLUMNS,
@@ -53,9 +53,8 @@ def search(config: SearchConfig, heard: Heard = lambda *_: None) -> "Search":
 
     heard: is told of each update of a training run, and of each visit.
     """
-    path = config.resume or config.output_dir / (config.name or time.strftime("%Y%m%d-%H%M%S"))
-    if config.resume is not None and not is_search(path):
-        raise RunError(f"there is no search in {path}; give its folder to --resume")
+    if config.resume is not None and not is_search(config.resume):
+        raise RunError(f"there is no search in {config.resume}; give its folder to --resume")
     sources = [read_shard(folder) for folder in config.merge]
     check_that_they_fit(config.merge, sources)
     if sources:
@@ -64,16 +63,12 @@ def search(config: SearchConfig, heard: Heard = lambda *_: None) -> "Search":
         config.check_budget()
     network = find_network(config.network)
     if config.start_from is not None:
-        check_start(Path(config.start_from), config, network)
+        check_start(agent_path(config.start_from), config, network)
     with contextlib.ExitStack() as until_the_end:
         if config.runner == "ray":
             until_the_end.enter_context(connected(config.ray_address))
-        folder = RunFolder(path)
+        folder = open_folder(config)
         until_the_end.callback(folder.close)
-        if config.resume is None and (path / "config.yaml").exists():
-            raise RunError(
-                f"{path} holds a search already; give another --name, or --resume {path}"
-            )
         found = Search(config, folder, heard, network)
         if config.resume is not None:
             found.load()
@@ -85,6 +80,16 @@ def search(config: SearchConfig, heard: Heard = lambda *_: None) -> "Search":
     return found
 
 
+def open_folder(config: SearchConfig) -> RunFolder:
+    """The folder to go on in, or a new one."""
+    if config.resume is not None:
+        return RunFolder(config.resume, goes_on=True)
+    path = config.output_dir / (config.name or "")
+    if config.name is not None and (path / "config.yaml").exists():
+        raise RunError(f"{path} holds a search already; give another --name, or --resume {path}")
+    return open_new(config.output_dir, config.name)
+
+
 def is_search(path: Path) -> bool:
     """Whether a folder holds the settings of a search; those of a training run are fewer."""
     settings = path / "config.yaml"
@@ -93,7 +98,7 @@ def is_search(path: Path) -> bool:
 
 def check_start(path: Path, config: SearchConfig, network: Network | None) -> None:
     """Refuse to start from a policy that is not told its order, or has other sizes."""
-    if not last_checkpoint(path).exists():
+    if not last_checkpoint(path).is_file():
         raise RunError(f"there is no run or checkpoint {path} to start from")
     defender = load_defender(path, network)
     if not defender.is_told:
@@ -329,14 +334,14 @@ class Search:
         path = self.folder.path
         now = time.monotonic()
         self.seconds, self._began = self.seconds + now - self._began, now
-        write_text(
-            path / "search.csv", as_csv(Visit.columns(), map(dataclasses.asdict, self.visits))
+        self.folder.write(
+            "search.csv", as_csv(Visit.columns(), map(dataclasses.asdict, self.visits))
         )
         before_finish = self.episodes - self.spent.get("finish", 0)
         own = update_rows(path, self.config.shard, self.visits, before_finish)
         updates = self._merged_updates + own
-        write_text(path / "updates.csv", as_csv(UPDATE_COLUMNS, updates))
-        write_json(path / "summary.json", self.summary())
+        self.folder.write("updates.csv", as_csv(UPDATE_COLUMNS, updates))
+        self.folder.write_summary(self.summary())
 
     def load(self) -> None:
         """Continue from what `save` wrote."""

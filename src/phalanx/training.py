@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from phalanx.agents import AGENTS, agent_path
 from phalanx.cage2.scenario import HORIZONS
-from phalanx.checkpoint import last_checkpoint, load_checkpoint
+from phalanx.checkpoint import last_checkpoint, read_facts
 from phalanx.config import TrainConfig
 from phalanx.display import progress_display
 from phalanx.errors import RunError, WorkerError
@@ -23,8 +24,8 @@ from phalanx.evaluate import show as show_table
 from phalanx.evaluate_config import EvaluateConfig
 from phalanx.learn.sampler import Stopped
 from phalanx.recipe import Network, choose_num_envs, progress_of
-from phalanx.run import Run, summary
-from phalanx.run_folder import RunFolder
+from phalanx.run import Run, check_same_settings, summary
+from phalanx.run_folder import RunFolder, open_new
 from phalanx.tally import compliance_of, in_words
 from phalanx.trained import defender_of
 
@@ -42,16 +43,17 @@ def train(
         takes obs [rows, obs_size] and truth [rows, truth_size] and gives logits and values.
     on_update: is told of each update.
     """
-    path = config.resume or config.output_dir / (config.name or time.strftime("%Y%m%d-%H%M%S"))
-    if config.resume is not None and not (path / "checkpoints" / "last.npz").exists():
+    if config.resume is not None and not last_checkpoint(config.resume).is_file():
         raise RunError(
-            f"there is no run with a checkpoint in {path}; give a run folder to --resume"
+            f"there is no run with a checkpoint in {config.resume}; give a run folder to --resume"
         )
-    start = None if config.resume is not None or not config.start_from else Path(config.start_from)
-    if start is not None and not last_checkpoint(start).exists():
-        raise RunError(f"there is no run or checkpoint {start} to start from")
-    folder = RunFolder(path)
-    run = None
+    start = None if config.resume is not None else find_start(config.start_from)
+    folder = (
+        RunFolder(config.resume, goes_on=True)
+        if config.resume is not None
+        else open_new(config.output_dir, config.name)
+    )
+    path, run = folder.path, None
     try:
         if config.resume is None and folder.checkpoint.exists():
             raise RunError(f"{path} holds a run already; give another --name, or --resume {path}")
@@ -83,11 +85,23 @@ def train(
 
 def _check_that_it_can_go_on(config: TrainConfig, folder: RunFolder) -> None:
     """Before anything is started or written."""
-    _, facts = load_checkpoint(folder.checkpoint)
+    facts, _declared = read_facts(folder.checkpoint)
+    check_same_settings(folder.path, config, facts)
     done = [int(facts.get(name, 0)) for name in ("updates", "episodes", "steps")]
     if progress_of(config, *done) >= 1:
         budget = "--total-episodes" if config.total_steps is None else "--total-steps"
         raise RunError(f"{folder.path} is finished: {done[0]} updates; raise {budget}")
+
+
+def find_start(name: str | None) -> Path | None:
+    """The run, checkpoint or agent to start from."""
+    if name is None:
+        return None
+    path = agent_path(name)
+    if not last_checkpoint(path).is_file():
+        agents = ", ".join(AGENTS)
+        raise RunError(f"there is no run or checkpoint {path} to start from, nor one of {agents}")
+    return path
 
 
 def _loop(run: Run, on_update: Callable[[Run], None]) -> None:

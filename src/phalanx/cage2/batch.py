@@ -11,6 +11,8 @@ from phalanx.cage2.kernel import Shown, allocate, begin_episodes, play_turns
 from phalanx.cage2.network import NETWORK, seed_networks
 from phalanx.cage2.observation import MEMORY, OBS_SIZES, action_masks, observation_kind
 from phalanx.cage2.rule import announce_compilation, compiled_by_one, records
+from phalanx.cage2.saved_games import check_memories, check_networks
+from phalanx.cage2.scenario import NUM_HOSTS
 from phalanx.cage2.settings import (
     RedAgent,
     checked_actions,
@@ -166,6 +168,15 @@ class Batch:
                 f"the saved state has other settings ({', '.join(differ) or 'weights'}); "
                 "restore into a batch with the settings of the saved one"
             )
+        check_networks(saved["nets"])
+        check_memories(saved["memories"])
+        self._check_infected(saved.get("infected"))
+
+    def _check_infected(self, sets: Any) -> None:
+        if not isinstance(sets, np.ndarray) or sets.shape != (2, self.num_envs):
+            raise ConfigError("the saved state does not fit: it does not say what was infected")
+        if sets.dtype != np.uint16 or sets.max() >> NUM_HOSTS:
+            raise ConfigError("the saved state is none of this game: infected hosts")
 
     def close(self) -> None:
         self.crew.close()

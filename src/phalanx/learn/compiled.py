@@ -213,8 +213,10 @@ class CompiledStepper:
         return self.policy.theta.copy()
 
     def save(self) -> tuple[Arrays, dict[str, Any]]:
-        arrays = {"theta": self.policy.theta, "adam_mean": self.mean, "adam_square": self.square}
-        return arrays, {"adam_steps": self.steps}
+        return {"theta": self.policy.theta, **self.optimiser()}, {"adam_steps": self.steps}
+
+    def optimiser(self) -> Arrays:
+        return {"adam_mean": self.mean, "adam_square": self.square}
 
     def load(self, arrays: Arrays, facts: dict[str, Any]) -> None:
         self.policy.theta[:] = arrays["theta"]

@@ -27,6 +27,7 @@ from phalanx.learn.sampler import Cage2Sampler
 from phalanx.learn.shared import Shared
 from phalanx.learn.stepper import ADAM_DECAYS, ADAM_EPSILON, Loss, Rows, flat
 
+MOMENTS = ("exp_avg", "exp_avg_sq")  # of Adam, by the names that torch gives them
 SLICE = 1024  # rows of a minibatch that one thread works on at a time
 
 
@@ -283,10 +284,17 @@ class PlainStepper:
         arrays = weights_of(self.module)
         for k, part in enumerate(self.parameters):
             state = self.adam.state.get(part, {})
-            for name in ("exp_avg", "exp_avg_sq"):
+            for name in MOMENTS:
                 if name in state:
                     arrays[f"{name}_{k}"] = state[name].cpu().numpy()
         return arrays, {"adam_steps": self.steps}
+
+    def optimiser(self) -> Arrays:
+        return {
+            f"{name}_{k}": part.detach().cpu().numpy()
+            for k, part in enumerate(self.parameters)
+            for name in MOMENTS
+        }
 
     def load(self, arrays: Arrays, facts: dict[str, Any]) -> None:
         set_weights(self.module, arrays)

@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from phalanx.cage2.batch import Batch
 from phalanx.cage2.rule import announce_compilation, compiled_by_one, records
+from phalanx.cage2.saved_games import check_conducts
 from phalanx.cage2.scenario import NUM_ACTIONS
 from phalanx.cage2.scoring import CONDUCT, NO_ORDERS, Orders
 from phalanx.learn.collect import Shaping, begin_following_everywhere, collect_blocks
@@ -108,10 +109,12 @@ class Cage2Sampler:
         saved = dict(arrays)
         for name, own in (("nets", self.batch.nets), ("memories", self.batch.memories)):
             saved[name] = saved[name].view(own.dtype).reshape(own.shape)
+        conducts = arrays["conducts"].view(CONDUCT).reshape(self.conducts.shape)
+        check_conducts(conducts)
         self.batch.restore(saved)
         self.rollout.next_obs[:] = arrays["next_obs"]
         self.condition[:] = arrays["condition"]
-        self.conducts[:] = arrays["conducts"].view(CONDUCT).reshape(self.conducts.shape)
+        self.conducts[:] = conducts
 
 
 class CompiledSampler(Cage2Sampler):
