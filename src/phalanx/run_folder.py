@@ -26,6 +26,8 @@ TABLES = ("updates", "episodes", "faults")
 MARK = "a run folder of phalanx\n"  # in .lock: what tells our folders from others
 MADE = (
     ".lock", "config.yaml", "summary.json", "checkpoints", *(f"{name}.csv" for name in TABLES),
+    # of a search:
+    "search.csv", "policies", "school", "workflows", "winner", "baseline", "plots",
 )  # fmt: skip
 
 
