@@ -15,8 +15,8 @@ import yaml
 
 from phalanx.cage2.scenario import PUBLISHED
 from phalanx.config import TrainConfig
-from phalanx.evaluate import evaluate
 from phalanx.evaluate_config import EvaluateConfig
+from phalanx.evaluation import evaluate
 from phalanx.run import Run
 from phalanx.trained import defender_of
 from phalanx.training import EVALUATION_SEED, train

@@ -15,8 +15,8 @@ from phalanx.checkpoint import load_checkpoint
 from phalanx.cli import main
 from phalanx.config import TrainConfig
 from phalanx.errors import ConfigError
-from phalanx.evaluate import evaluate
 from phalanx.evaluate_config import EvaluateConfig
+from phalanx.evaluation import evaluate
 from phalanx.export import export
 from phalanx.training import train
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from phalanx.cli import main
-from phalanx.evaluate import evaluate
 from phalanx.evaluate_config import EvaluateConfig
+from phalanx.evaluation import evaluate
 from phalanx.play import play_episodes
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -93,7 +93,7 @@ def test_an_interrupt_keeps_the_cells_that_are_done(
             raise KeyboardInterrupt
         return play_episodes(*arguments)
 
-    monkeypatch.setattr("phalanx.evaluate.play_episodes", play)
+    monkeypatch.setattr("phalanx.evaluation.play_episodes", play)
     report = tmp_path / "cells.json"
     flags = "--policy sleep --red-agent b_line,meander --horizon 30 --episodes 10"
     assert main(["evaluate", *flags.split(), "--json", str(report)]) == 130

@@ -15,8 +15,8 @@ from phalanx.beliefs import Beliefs, Visit
 from phalanx.cage2.workflow import DISTANCES, NAMED_ORDERS, NUM_ORDERS, order_name, order_number
 from phalanx.cli import main
 from phalanx.errors import RunError
-from phalanx.evaluate import evaluate
 from phalanx.evaluate_config import EvaluateConfig
+from phalanx.evaluation import evaluate
 from phalanx.search import Search, search
 from phalanx.search_command import show_results
 from phalanx.search_config import SearchConfig

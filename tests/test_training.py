@@ -20,8 +20,8 @@ from phalanx.checkpoint import load_checkpoint, save_checkpoint
 from phalanx.cli import main
 from phalanx.config import TrainConfig
 from phalanx.errors import CheckpointError, ConfigError, RunError
-from phalanx.evaluate import evaluate
 from phalanx.evaluate_config import EvaluateConfig
+from phalanx.evaluation import evaluate
 from phalanx.flags import from_file
 from phalanx.recipe import SIZES, find_network, shaping, turn_weights
 from phalanx.run import Run

@@ -33,7 +33,7 @@ COMMANDS = {
     ),
     "evaluate": Command(
         EvaluateConfig,
-        "phalanx.evaluate",
+        "phalanx.evaluation",
         "phalanx evaluate --policy react-restore --red-agent b_line --horizon 100 --episodes 10000",
     ),
     "explain": Command(

@@ -14,7 +14,7 @@ import phalanx
 from phalanx.cage2.network import RUNNING
 from phalanx.cage2.scenario import HOST_OF_ACTION
 from phalanx.display import progress_display
-from phalanx.evaluate import order_numbers
+from phalanx.evaluation import order_numbers
 from phalanx.explain import (
     DECOYED,
     KIND_OF_ACTION,

@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from phalanx.cage2.workflow import order_name
-from phalanx.evaluate import interval
 from phalanx.evaluate_config import EvaluateConfig
+from phalanx.evaluation import interval
 from phalanx.play import play_episodes
 from phalanx.search_config import SearchConfig
 from phalanx.tally import passes_gate

@@ -21,7 +21,7 @@ from phalanx.checkpoint import (
 )
 from phalanx.config import TrainConfig
 from phalanx.errors import CheckpointError, RunError
-from phalanx.evaluate import interval
+from phalanx.evaluation import interval
 from phalanx.facts import RECENT
 from phalanx.facts import TABLES as GOES_BACK
 from phalanx.learn.rollout import Rollout, columns_of

@@ -14,7 +14,7 @@ from phalanx.cage2.workflow import NAMED_ORDERS, order_name, order_number
 from phalanx.checkpoint import last_checkpoint
 from phalanx.cluster import connected, count_cpus, run_tasks
 from phalanx.errors import RunError
-from phalanx.evaluate import interval
+from phalanx.evaluation import interval
 from phalanx.learn.sampler import Stopped
 from phalanx.machine import describe_versions, peak_memory_mb
 from phalanx.recipe import Network, find_network, make_policy

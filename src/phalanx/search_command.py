@@ -11,7 +11,7 @@ from rich.text import Text
 
 from phalanx.cage2.workflow import order_name, short_name
 from phalanx.errors import MissingError
-from phalanx.evaluate import HALF_WIDTH
+from phalanx.evaluation import HALF_WIDTH
 from phalanx.run import Run
 from phalanx.search import Search, search
 from phalanx.search_config import SearchConfig

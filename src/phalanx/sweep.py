@@ -21,7 +21,7 @@ from scipy.special import stdtrit
 
 from phalanx.cluster import connected, most_cores, silence
 from phalanx.errors import ConfigError, PhalanxError, RunError
-from phalanx.evaluate import HALF_WIDTH
+from phalanx.evaluation import HALF_WIDTH
 from phalanx.machine import describe_versions
 from phalanx.results import write_json, write_text
 from phalanx.run import Run, summary

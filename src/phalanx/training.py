@@ -19,9 +19,9 @@ from phalanx.checkpoint import last_checkpoint, read_facts
 from phalanx.config import TrainConfig
 from phalanx.display import progress_display
 from phalanx.errors import RunError, WorkerError
-from phalanx.evaluate import evaluate, interval, show_beside_published
-from phalanx.evaluate import show as show_table
 from phalanx.evaluate_config import EvaluateConfig
+from phalanx.evaluation import evaluate, interval, show_beside_published
+from phalanx.evaluation import show as show_table
 from phalanx.learn.sampler import Stopped
 from phalanx.recipe import Network, choose_num_envs, progress_of
 from phalanx.run import Run, check_same_settings, summary

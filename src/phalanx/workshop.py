@@ -13,7 +13,7 @@ import numpy as np
 from phalanx.cage2.workflow import DISTANCES, order_name
 from phalanx.checkpoint import last_checkpoint, load_checkpoint, save_checkpoint
 from phalanx.config import TrainConfig
-from phalanx.evaluate import interval
+from phalanx.evaluation import interval
 from phalanx.learn.sampler import Stopped
 from phalanx.measured import Measured, measure
 from phalanx.recipe import Network, entropy_weight_at, find_network, learning_rate_at

@@ -17,8 +17,8 @@ from phalanx.cage2.rule import records
 from phalanx.cage2.scenario import HOSTS, NUM_ACTIONS
 from phalanx.config import TrainConfig
 from phalanx.errors import ConfigError
-from phalanx.evaluate import evaluate
 from phalanx.evaluate_config import EvaluateConfig
+from phalanx.evaluation import evaluate
 from phalanx.training import train
 from tests.cage2.game import ALL, Game, mask, names
 from tests.cage2.test_attackers import BEST, LINE
