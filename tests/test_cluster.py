@@ -242,7 +242,7 @@ def test_more_cpus_than_there_are_is_said_at_once(cluster: Any, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("flags", "says"),
     [
-        (["--ray-address", "127.0.0.1:6379"], "--ray-address is for --runner ray"),
+        (["--ray-address", "127.0.0.1:6379"], "it is for --runner ray"),
         (["--runner", "rays"], "did you mean ray"),
         (["--runner", "ray", "--algo", "a3c", "--env", "CartPole-v1"], "ppo or impala"),
         (["--runner", "ray", "--cpus-per-sampler", "0"], "cpus_per_sampler must be more than 0"),

@@ -4,7 +4,7 @@ import inspect
 import os
 import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, NamedTuple, NoReturn
@@ -105,18 +105,29 @@ def _run(arguments: list[str]) -> int:
         return 0
     command = COMMANDS[parsed.command]
     if unknown:
-        raise ConfigError(_unknown(unknown[0], parsed.command, commands.choices[parsed.command]))
+        raise ConfigError(_unknown(unknown[0], parsed.command, commands.choices))
     values = {name: value for name, value in vars(parsed).items() if name != "command"}
     config = from_flags(command.config, values)
     return int(import_module(command.module).main(config))
 
 
-def _unknown(option: str, command: str, parser: ArgumentParser) -> str:
-    known = [flag for action in parser._actions for flag in action.option_strings]
-    near = get_close_matches(option.split("=")[0], known, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"see phalanx {command} --help"
+def _unknown(option: str, command: str, parsers: Mapping[str, ArgumentParser]) -> str:
+    """The line for an option that a command does not have, with the one that may have been meant"""
     kind = "option" if option.startswith("-") else "argument"
-    return f"unknown {kind} {option} for phalanx {command}; {hint}"
+    flag = option.split("=")[0]
+    known = {
+        name: [flag for action in parser._actions for flag in action.option_strings]
+        for name, parser in parsers.items()
+    }
+    near = get_close_matches(flag, known[command], n=1, cutoff=0.8)
+    others = [name for name, flags in known.items() if flag in flags]
+    if near:
+        hint = f"did you mean {near[0]}?"
+    elif others:
+        hint = f"it is one of phalanx {others[0]}"
+    else:
+        hint = f"see phalanx {command} --help"
+    return f"unknown {kind} {option:.80} for phalanx {command}; {hint}"
 
 
 def _overview() -> str:

@@ -7,28 +7,62 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from phalanx.agents import AGENTS
 from phalanx.cage2.observation import OBS_SIZES
 from phalanx.cage2.scoring import ALIGNMENTS
 from phalanx.cage2.settings import (
-    checked_horizon,
-    checked_num_envs,
-    checked_seed,
-    checked_threads,
+    MAX_HORIZON,
+    MAX_THREADS,
     original_red_agent_weights,
     red_agent_weights,
     rule_set_number,
 )
 from phalanx.cage2.workflow import COMPLIANCE_RULES, parse_order
-from phalanx.errors import ConfigError, choices
+from phalanx.errors import ConfigError
 from phalanx.results import check_writable
+from phalanx.settings import Above, FolderName, OneOf, Only, OrWord, Within, checked
 
 MAX_NETWORKS = 100_000_000
+MOST_LAYERS = 16
+ALGORITHMS = ("ppo", "impala", "a3c")
 BENCHMARKS = ("sim", "train", "learner", "runners", "cluster")
 BENCH_SECONDS = {"sim": 0.3, "train": 2.0, "learner": 2.0, "runners": 1.0, "cluster": 2.0}
 RUNNER_WORK = ("nothing", "computes", "waits", "one-slow", "cyborg", "images", "signals")
+
+
+# When a setting has an effect.
+RAY = Only("--runner ray", lambda run: run.runner == "ray")
+POOL = Only("environments other than the compiled cage2", lambda run: run.env != "cage2")
+POOL_OR_RAY = Only(
+    "environments other than the compiled cage2, or --runner ray",
+    lambda run: run.env != "cage2" or run.runner == "ray",
+)
+WORKERS = Only(
+    "environments other than the compiled cage2",
+    lambda run: run.env != "cage2" or run.num_envs_per_worker is not None,
+)
+CAGE2 = Only("the compiled cage2", lambda run: run.env == "cage2")
+GAME = Only("cage2 and cyborg", lambda run: run.env in ("cage2", "cyborg"))
+IMPALA = Only("--algo impala", lambda run: run.algo == "impala")
+NOT_A3C = Only("--algo ppo and impala", lambda run: run.algo != "a3c")
+IN_STEP = Only(
+    "--algo ppo without --wait-for", lambda run: run.algo == "ppo" and run.wait_for == "all"
+)
+SAMPLERS = Only(
+    "--algo impala on cage2, or --runner ray",
+    lambda run: run.runner == "ray" or (run.algo == "impala" and run.env == "cage2"),
+)
+WORKFLOW = Only("--workflow", lambda run: run.workflow is not None)
+GATE = Only(
+    "--workflow with --alignment gate",
+    lambda run: run.workflow is not None and run.alignment == "gate",
+)
+BUILT_IN = Only("the built-in networks", lambda run: run.network is None)
+NO_STEPS = Only("runs without --total-steps", lambda run: run.total_steps is None)
+SIM = Only("phalanx bench sim", lambda bench: bench.what == "sim")
+RUNNERS = Only("phalanx bench runners", lambda bench: bench.what == "runners")
 
 
 def by_env(cage2: Any, other: Any, **metadata: Any) -> Any:
@@ -39,6 +73,7 @@ def by_env(cage2: Any, other: Any, **metadata: Any) -> Any:
     return field(default=None, metadata={"cage2": cage2, "other": other, **metadata})
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig:
     """Train a policy, on CAGE-2 or any Gymnasium environment.
@@ -50,139 +85,153 @@ class TrainConfig:
 
     env: str = "cage2"
     """cage2, a Gymnasium id such as CartPole-v1, module:factory, or cyborg (the original)"""
-    algo: str = ""
+    algo: Annotated[str, OneOf("", *ALGORITHMS)] = ""
     """ppo, impala (samplers out of step, V-trace), or a3c (workers that share weights); ppo if not
     given, with --runner ray impala"""
-    runner: str = "local"
+    runner: Annotated[str, OneOf("local", "ray")] = "local"
     """where environments are played: local (this machine), or ray (samplers on a cluster)"""
-    ray_address: str | None = None
+    ray_address: Annotated[str | None, RAY] = None
     """auto or HOST:PORT of a running Ray cluster; a small one on this machine if not given"""
-    cpus_per_sampler: float | None = None
+    cpus_per_sampler: Annotated[float | None, Above(0, 1024), RAY] = None
     """ray: CPUs that a sampler reserves; an even share of the cluster's if not given, at most 1"""
-    num_envs: int | str = by_env(512, "auto", aliases=("--n-envs",))
+    num_envs: Annotated[int | str, Within(1, MAX_NETWORKS), OrWord("auto")] = by_env(
+        512, "auto", aliases=("--n-envs",)
+    )
     """environments side by side; auto: the fastest number, by a short trial"""
-    num_workers: int | str = "auto"
+    num_workers: Annotated[int | str, Within(0, 1024), OrWord("auto"), WORKERS] = "auto"
     """processes that step environments other than CAGE-2; 0: this one; auto: by a short trial"""
-    num_envs_per_worker: int | None = None
+    num_envs_per_worker: Annotated[int | None, Within(1, MAX_NETWORKS)] = None
     """sets --n-envs to this times --num-workers (with ray, times --num-samplers)"""
-    wait_for: int | str = "all"
+    wait_for: Annotated[int | str, Within(1, MAX_NETWORKS), OrWord("all"), POOL] = "all"
     """rows that the policy waits for; fewer than all never wait for a slow environment"""
-    step_timeout: float = 60.0
+    step_timeout: Annotated[float, Above(0, 1e6), POOL] = 60.0
     """seconds after which an environment's step is taken to hang"""
-    max_restarts: int = 20
+    max_restarts: Annotated[int, Within(0, 10**9), POOL_OR_RAY] = 20
     """failed environments and workers that are replaced before the run gives up"""
-    overlap: bool = by_env(False, True)
+    overlap: Annotated[bool, IN_STEP] = by_env(False, True)
     """collect the next rollout while learning from the last, one update old; not with --wait-for"""
-    sync_every: int = 1
+    sync_every: Annotated[int, Within(1, 10**6), NOT_A3C] = 1
     """rollouts after which samplers take new weights; no ppo batch is older than that"""
-    num_samplers: int = 2
+    num_samplers: Annotated[int, Within(1, 10_000), SAMPLERS] = 2
     """impala on CAGE-2: threads that play, each its share of the networks; ray: actors"""
-    replay: int = 0
+    replay: Annotated[int, Within(0, 100), IMPALA] = 0
     """impala: past rollouts to learn from again for each new one"""
-    rho_bar: float = 1.0
+    rho_bar: Annotated[float, Within(0, 1e6), IMPALA] = 1.0
     """impala: bound of the importance weights of values"""
-    c_bar: float = 1.0
+    c_bar: Annotated[float, Within(0, 1e6), IMPALA] = 1.0
     """impala: bound of how far they are passed back"""
-    pg_rho_bar: float = 1.0
+    pg_rho_bar: Annotated[float, Above(0, 1e6), IMPALA] = 1.0
     """impala: bound of the importance weights of the policy's gradient"""
-    total_episodes: int | None = by_env(200_000, None)
+    total_episodes: Annotated[int | None, Within(1, 10**12), NO_STEPS] = by_env(
+        200_000, None, aliases=("--episodes",)
+    )
     """when to stop"""
-    total_steps: int | None = by_env(None, 500_000)
-    """when to stop, in steps of all environments; goes before --total-episodes"""
-    duration: float | None = None
+    total_steps: Annotated[int | None, Within(1, 10**14)] = by_env(
+        None, 500_000, aliases=("--steps",)
+    )
+    """when to stop, in steps of all environments; takes precedence over --total-episodes"""
+    duration: Annotated[float | None, Above(0, 1e6)] = None
     """stop after so many hours at the latest"""
-    update_steps: int = by_env(100, 128, impala=(100, 32), a3c=(100, 8))
+    update_steps: Annotated[int, Within(1, 10**6)] = by_env(
+        100, 128, impala=(100, 32), a3c=(100, 8)
+    )
     """steps of each environment between updates"""
-    red_agent: str = "b_line=0.5,meander=0.5"
+    red_agent: Annotated[str, GAME] = "b_line=0.5,meander=0.5"
     """attacker: b_line, meander, sleep, b_line_detour, meander_rescan, coin, or a mixture"""
-    rules: str = "2.1-leaderboard"
+    rules: Annotated[str, GAME] = "2.1-leaderboard"
     """rule set: 2.1-final, or 2.1-leaderboard as the challenge was scored"""
-    observation: str = "history"
+    observation: Annotated[str, OneOf(*OBS_SIZES), GAME] = "history"
     """what the actor sees: bits (the 52), history (and what a defender can remember), or memory
     (and more of it: own repairs, exploits counted, decoys that red has found, red's style); truth
     is what no defender can see: a bound"""
-    horizon: int = 100
+    horizon: Annotated[int, Within(1, MAX_HORIZON), GAME] = 100
     """turns of an episode"""
-    condition: tuple[float, ...] = ()
+    condition: Annotated[tuple[float, ...], Within(-1e6, 1e6), CAGE2] = ()
     """numbers put after every observation, such as the 25 that name an order of repair"""
     workflow: str | None = None
     """order of repair to follow, such as defender,op_server,enterprise,op_host,user; or all"""
-    alignment_lambda: float = 10.0
+    alignment_lambda: Annotated[float, Within(0, 1e6), WORKFLOW] = 10.0
     """what following the workflow is worth in a whole episode; 0 measures compliance only"""
-    alignment: str = "delta"
+    alignment: Annotated[str, OneOf(*ALIGNMENTS), WORKFLOW] = "delta"
     """delta: an episode's sum is lambda times its compliance; per_fix: ± lambda/20 for each fix;
     gate: what a fix gains and costs is moved until compliance stays just above its threshold"""
-    gate_start: float = 0.4
+    gate_start: Annotated[float, Within(0, 1), GATE] = 0.4
     """gate: share of the run in which fixes are free, and blue learns to defend"""
-    compliance_rule: str = "host"
+    compliance_rule: Annotated[str, OneOf(*COMPLIANCE_RULES), WORKFLOW] = "host"
     """host: the target is infected, and nothing of a better type; type: as earlier systems judged,
     to compare with them: 24 orders forbid every fix (User0 is always infected), and a healthy
     neighbour of an infected host may be restored"""
-    compliance_threshold: float = 0.9
+    compliance_threshold: Annotated[float, Within(0, 1), WORKFLOW] = 0.9
     """compliance that a policy must reach to count as following its workflow"""
-    min_fixes: float = 1.0
+    min_fixes: Annotated[float, Within(0, 1e6), WORKFLOW] = 1.0
     """... and fixes per episode: one lucky fix is not enough"""
-    hidden: tuple[int, ...] = (64, 64)
+    hidden: Annotated[tuple[int, ...], Within(1, 8192), BUILT_IN] = (64, 64)
     """hidden layers of actor and critic"""
     network: str | None = None
     """a torch network of your own, as module:factory; see docs/how-it-works.md"""
-    k_epochs: int = by_env(4, 8, impala=(1, 1))
+    k_epochs: Annotated[int, Within(1, 1000), NOT_A3C] = by_env(4, 8, impala=(1, 1))
     """passes over each rollout"""
-    minibatch_size: int = by_env(4096, 256, impala=(2048, 512))
+    minibatch_size: Annotated[int, Within(1, 10**9), NOT_A3C] = by_env(
+        4096, 256, impala=(2048, 512)
+    )
     """rows of a gradient step"""
-    learning_rate: float = by_env(1e-3, 1e-3, impala=(1e-3, 2e-3), a3c=(1e-3, 3e-3))
+    learning_rate: Annotated[float, Above(0, 10)] = by_env(
+        1e-3, 1e-3, impala=(1e-3, 2e-3), a3c=(1e-3, 3e-3), aliases=("--lr",)
+    )
     """at the start"""
-    final_learning_rate: float = by_env(1e-5, 0.0)
+    final_learning_rate: Annotated[float, Within(0, 10)] = by_env(1e-5, 0.0)
     """at the end; linear in between"""
-    gamma: float = by_env(0.995, 0.99)
+    gamma: Annotated[float, Within(0, 1)] = by_env(0.995, 0.99)
     """discount of a turn"""
-    gae_lambda: float = by_env(0.98, 0.95)
+    gae_lambda: Annotated[float, Within(0, 1)] = by_env(0.98, 0.95)
     """decay of advantage estimation"""
-    clip: float = 0.2
+    clip: Annotated[float, Above(0, 1e9)] = 0.2
     """how far a probability may move in an update"""
-    entropy: float = 0.01
+    entropy: Annotated[float, Within(0, 1e3)] = 0.01
     """weight of the entropy at the start"""
-    final_entropy: float = by_env(0.0005, 0.0)
+    final_entropy: Annotated[float, Within(0, 1e3)] = by_env(0.0005, 0.0)
     """and at the end"""
-    value_weight: float = 0.5
+    value_weight: Annotated[float, Within(0, 1e6)] = 0.5
     """weight of the critic's loss"""
-    max_grad_norm: float = 0.5
+    max_grad_norm: Annotated[float, Above(0, 1e9)] = 0.5
     """bound of the gradient's norm"""
-    target_kl: float | None = None
+    target_kl: Annotated[float | None, Above(0, 1e6), NOT_A3C] = None
     """end an update's epochs when the policy has moved so far"""
-    reward_scale: float = by_env(0.1, 1.0, impala=(0.1, 0.1), a3c=(0.1, 0.1))
+    reward_scale: Annotated[float, Above(0, 1e6)] = by_env(
+        0.1, 1.0, impala=(0.1, 0.1), a3c=(0.1, 0.1)
+    )
     """factor of the learner's rewards"""
-    critic_truth: bool = True
+    critic_truth: Annotated[bool, CAGE2] = True
     """let the critic (never the actor) see the true state while training"""
-    turn_weights: str = "leaderboard"
+    turn_weights: Annotated[str, OneOf("leaderboard", "flat"), CAGE2] = "leaderboard"
     """leaderboard: a reward counts once for each horizon (30, 50, 100) that it is in; or flat"""
-    restore_curriculum: float = 0.4
+    restore_curriculum: Annotated[float, Within(0, 1), CAGE2] = 0.4
     """share of the run in which the price of Restore rises from a fifth to the whole"""
-    actions: str = "useful"
+    actions: Annotated[str, OneOf("useful", "all"), CAGE2] = "useful"
     """useful: leave out actions that can never help; or all"""
-    device: str = "auto"
+    device: Annotated[str, OneOf("auto", "cpu", "cuda")] = "auto"
     """cpu or cuda; auto: cuda for a network of your own if there is one, else cpu"""
-    learner: str = "auto"
+    learner: Annotated[str, OneOf("auto", "compiled", "torch")] = "auto"
     """compiled: fused kernels on the CPU; torch: plain autograd, for cuda and your own networks"""
     compile: bool = False
     """compile the torch network (torch.compile)"""
-    seed: int = 0
+    seed: Annotated[int, Within(0, 2**64 - 1)] = 0
     """the only source of chance"""
-    num_threads: int | str = "auto"
+    num_threads: Annotated[int | str, Within(1, MAX_THREADS), OrWord("auto")] = "auto"
     """threads that play and learn; results do not depend on it"""
     start_from: str | None = None
     """begin with what this run, exported file or agent (champion) has learnt; its networks must
     have the same sizes"""
-    checkpoint_every: int = by_env(50, 50, a3c=(50, 1000))
+    checkpoint_every: Annotated[int, Within(1, 10**9)] = by_env(50, 50, a3c=(50, 1000))
     """updates between checkpoints"""
     output_dir: Path = Path("runs")
     """where run folders are made"""
-    name: str | None = None
+    name: Annotated[str | None, FolderName()] = None
     """name of the run folder; the time if not given"""
     resume: Path | None = None
     """continue the run in this folder; of the other settings only the budget may change"""
     config: Path | None = None
-    """YAML file of settings; flags go before it"""
+    """YAML file of settings; flags take precedence over it"""
 
     def __post_init__(self) -> None:
         if not self.algo:
@@ -191,7 +240,7 @@ class TrainConfig:
             if item.name == "total_steps" and self.total_episodes is not None:
                 continue  # the budget is given in episodes
             if "cage2" in item.metadata and getattr(self, item.name) is None:
-                object.__setattr__(self, item.name, self._default(item.metadata))
+                object.__setattr__(self, item.name, self.default_by_env(item.metadata))
         if self.num_envs_per_worker is not None:
             workers = self.num_samplers if self.runner == "ray" else self.num_workers
             if not isinstance(workers, int) or workers < 1:
@@ -199,44 +248,15 @@ class TrainConfig:
             object.__setattr__(self, "num_envs", workers * self.num_envs_per_worker)
         if self.start_from is not None and self.start_from not in AGENTS:  # found from anywhere
             object.__setattr__(self, "start_from", str(Path(self.start_from).absolute()))
-        if self.name and Path(self.name).name != self.name:
+        if not self.hidden or len(self.hidden) > MOST_LAYERS:
             raise ConfigError(
-                f"--name {self.name} is no folder's name; give its place as --output-dir"
+                f"hidden must be 1 to {MOST_LAYERS} layer sizes such as 64,64, got {self.hidden}"
             )
         known = original_red_agent_weights if self.env == "cyborg" else red_agent_weights
         known(self.red_agent)
         rule_set_number(self.rules)
-        checked_horizon(self.horizon)
-        if self.num_envs != "auto":
-            checked_num_envs(self.num_envs)  # type: ignore[arg-type]
+        self._check_env()
         self._check_runner()
-        checked_seed(self.seed)
-        checked_threads(self.num_threads, 1)
-        for name, allowed in (
-            ("runner", ("local", "ray")),
-            ("device", ("auto", "cpu", "cuda")),
-            ("learner", ("auto", "compiled", "torch")),
-            ("algo", ("ppo", "impala", "a3c")),
-            ("observation", tuple(OBS_SIZES)),
-            ("turn_weights", ("leaderboard", "flat")),
-            ("actions", ("useful", "all")),
-            ("alignment", ALIGNMENTS),
-            ("compliance_rule", COMPLIANCE_RULES),
-        ):
-            if getattr(self, name) not in allowed:
-                raise ConfigError(choices(name, getattr(self, name), allowed))
-        for name in (
-            "sync_every",
-            "num_samplers",
-            "update_steps",
-            "k_epochs",
-            "minibatch_size",
-            "checkpoint_every",
-        ):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} must be 1 or more, got {getattr(self, name)}")
-        if not self.hidden or min(self.hidden) < 1:
-            raise ConfigError(f"hidden must be layer sizes such as 64,64, got {self.hidden}")
         if self.workflow not in (None, "all"):
             parse_order(str(self.workflow))
         if self.workflow is not None and self.env != "cage2":
@@ -244,48 +264,27 @@ class TrainConfig:
                 f"--workflow is for the compiled CAGE-2, not for --env {self.env}; its policies "
                 "can be judged in the original: phalanx evaluate RUN --simulator cyborg"
             )
-        for name in (
-            "gamma",
-            "gae_lambda",
-            "restore_curriculum",
-            "compliance_threshold",
-            "gate_start",
-        ):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ConfigError(f"{name} must be from 0 to 1, got {getattr(self, name)}")
-        for name in (
-            "learning_rate", "final_learning_rate", "clip", "entropy", "final_entropy", "rho_bar",
-            "c_bar", "replay", "max_restarts", "alignment_lambda", "min_fixes",
-        ):  # fmt: skip
-            if not 0 <= getattr(self, name) < float("inf"):
-                raise ConfigError(f"{name} must be 0 or more, got {getattr(self, name)}")
-        for name in ("total_episodes", "total_steps", "duration", "pg_rho_bar"):
-            value = getattr(self, name)
-            if value is not None and not 0 < value < float("inf"):
-                raise ConfigError(f"{name} must be more than 0, got {value}")
 
-    def _default(self, choices: Mapping[str, Any]) -> Any:
+    def default_by_env(self, choices: Mapping[str, Any]) -> Any:
         pair = choices["cage2"], choices["other"]
         pair = choices.get(self.algo, pair)
         return pair[0] if self.env == "cage2" else pair[1]
 
+    def _check_env(self) -> None:
+        module, colon, factory = self.env.partition(":")
+        if not module or (colon and not factory):
+            raise ConfigError(
+                f"env is {self.env!r:.80}: give cage2, cyborg, a Gymnasium id such as CartPole-v1, "
+                "or module:factory"
+            )
+
     def _check_runner(self) -> None:
         workers = self.num_workers
-        if workers != "auto" and not (isinstance(workers, int) and workers >= 0):
-            raise ConfigError(f"num_workers must be auto, or 0 or more, got {workers}")
-        if self.wait_for != "all" and not (isinstance(self.wait_for, int) and self.wait_for > 0):
-            raise ConfigError(f"wait_for must be all, or 1 or more, got {self.wait_for}")
-        if not 0 < self.step_timeout < float("inf"):
-            raise ConfigError(f"step_timeout must be more than 0, got {self.step_timeout}")
-        if self.runner == "local" and self.ray_address is not None:
-            raise ConfigError("--ray-address is for --runner ray")
         if self.runner == "ray" and (self.algo == "a3c" or self.num_envs == "auto"):
             raise ConfigError(
                 "--runner ray needs --algo ppo or impala, and the number of environments: give "
                 "--n-envs, or --num-samplers and --num-envs-per-worker"
             )
-        if self.cpus_per_sampler is not None and not 0 < self.cpus_per_sampler < float("inf"):
-            raise ConfigError(f"cpus_per_sampler must be more than 0, got {self.cpus_per_sampler}")
         if self.env == "cage2" and self.algo == "a3c":
             raise ConfigError(
                 "--algo a3c is for environments in worker processes; on the compiled CAGE-2 use "
@@ -311,6 +310,7 @@ class TrainConfig:
         return plain | {"hidden": list(self.hidden), "condition": list(self.condition)}
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class VerifyConfig:
     """Replay recorded games of the original; a difference is named, and gives exit code 1."""
@@ -328,39 +328,35 @@ class VerifyConfig:
         check_writable(self.json)
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class BenchConfig:
     """Measure the speed of simulator, training and runners, and of others beside them."""
 
-    what: str = field(default="sim", metadata={"positional": True})
+    what: Annotated[str, OneOf(*BENCHMARKS)] = field(default="sim", metadata={"positional": True})
     """what to measure: sim (beside the original, if installed), train, learner, runners, cluster"""
-    num_envs: tuple[int, ...] = (1, 1024, 4096, 65536, 1_000_000)
+    num_envs: Annotated[tuple[int, ...], Within(1, MAX_NETWORKS), SIM] = (
+        1,
+        1024,
+        4096,
+        65536,
+        1_000_000,
+    )
     """batch sizes of the simulator"""
-    red_agent: tuple[str, ...] = ("meander", "b_line")
+    red_agent: Annotated[tuple[str, ...], SIM] = ("meander", "b_line")
     """attackers in the simulator"""
-    work: tuple[str, ...] = RUNNER_WORK
+    work: Annotated[tuple[str, ...], OneOf(*RUNNER_WORK), RUNNERS] = RUNNER_WORK
     """what environments do under runners"""
-    rounds: int = 5
+    rounds: Annotated[int, Within(1, 10_000)] = 5
     """each case is measured once a round, in turn with the others; the median counts"""
-    seconds: float | None = None
+    seconds: Annotated[float | None, Above(0, 1e5)] = None
     """time per case and round; 0.3 for sim, 1 for runners, 2 for the others"""
     json: Path | None = None
     """also write the figures to this file"""
 
     def __post_init__(self) -> None:
-        if self.what not in BENCHMARKS:
-            raise ConfigError(choices("benchmark", self.what, BENCHMARKS))
         if self.seconds is None:
             object.__setattr__(self, "seconds", BENCH_SECONDS[self.what])
-        for work in self.work:
-            if work not in RUNNER_WORK:
-                raise ConfigError(choices("work", work, RUNNER_WORK))
-        if not 1 <= min(self.num_envs) <= max(self.num_envs) <= MAX_NETWORKS:
-            raise ConfigError(f"num_envs must be from 1 to {MAX_NETWORKS}, got {self.num_envs}")
-        if self.rounds < 1 or not 0 < float(self.seconds or 0) < float("inf"):
-            raise ConfigError(
-                f"rounds must be 1 or more and seconds above 0, got {self.rounds}, {self.seconds}"
-            )
         for spec in self.red_agent:
             red_agent_weights(spec)
         check_writable(self.json)

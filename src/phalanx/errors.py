@@ -54,6 +54,7 @@ class MissingError(PhalanxError, ImportError):
 def choices(what: str, given: object, allowed: Iterable[str]) -> str:
     """The line for a name that is not one of those allowed, with the nearest one that is."""
     names = list(allowed)
-    near = get_close_matches(str(given).lower(), names, n=1, cutoff=0.5)
+    given = str(given)[:80]
+    near = get_close_matches(given.lower(), names, n=1, cutoff=0.5)
     hint = f"; did you mean {near[0]}?" if near else ""
     return f"unknown {what} {given!r}: choose from {', '.join(names)}{hint}"

@@ -3,16 +3,15 @@
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from phalanx.agents import AGENTS, agent_path
 from phalanx.cage2.defenders import DEFENDERS, GREEDY
 from phalanx.cage2.referee import parse_true_state
 from phalanx.cage2.scenario import HORIZONS, RED_AGENTS
 from phalanx.cage2.settings import (
-    checked_horizon,
-    checked_seed,
-    checked_threads,
+    MAX_HORIZON,
+    MAX_THREADS,
     original_red_agent_weights,
     red_agent_weights,
     rule_set_number,
@@ -21,6 +20,7 @@ from phalanx.cage2.workflow import COMPLIANCE_RULES, parse_order
 from phalanx.checkpoint import last_checkpoint, load_checkpoint
 from phalanx.errors import ConfigError, choices
 from phalanx.results import check_writable
+from phalanx.settings import OneOf, OrWord, Within, checked
 
 MAX_EPISODES = 1_000_000_000
 OF_CAGE2 = (
@@ -29,6 +29,7 @@ OF_CAGE2 = (
 )  # fmt: skip
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class EvaluateConfig:
     """Play many episodes with a trained policy or with scripted defenders; print the returns."""
@@ -42,7 +43,7 @@ class EvaluateConfig:
     """the module:factory of a run that trained a torch network of your own"""
     sample: bool = False
     """draw a trained policy's actions instead of taking the most likely ones"""
-    simulator: str = "phalanx"
+    simulator: Annotated[str, OneOf("phalanx", "cyborg")] = "phalanx"
     """phalanx, or cyborg: the original, where it is installed (some 500 steps a second)"""
     workflow: str | None = None
     """order of repair to follow and be judged by; all: a mixture; named: six that have names"""
@@ -59,15 +60,15 @@ class EvaluateConfig:
     red_agent: tuple[str, ...] = RED_AGENTS
     """attackers: b_line, meander, sleep; b_line_detour, meander_rescan, coin, which the challenge
     does not have; or a mixture such as b_line=0.5,meander=0.5"""
-    horizon: tuple[int, ...] = (30, 50, 100)
+    horizon: Annotated[tuple[int, ...], Within(1, MAX_HORIZON)] = (30, 50, 100)
     """turns of an episode, 1 to 10000"""
-    episodes: int = 1000
+    episodes: Annotated[int, Within(2, MAX_EPISODES)] = 1000
     """episodes per cell of the table"""
     rules: str = ""
     """rule set: 2.1-final or 2.1-leaderboard; a run's own (else 2.1-final) if not given"""
-    seed: int = 0
+    seed: Annotated[int, Within(0, 2**64 - 1)] = 0
     """the only source of chance; equal seeds give equal tables"""
-    num_threads: int | str = "auto"
+    num_threads: Annotated[int | str, Within(1, MAX_THREADS), OrWord("auto")] = "auto"
     """threads that play; results do not depend on it"""
     json: Path | None = None
     """also write the table to this file"""
@@ -83,8 +84,6 @@ class EvaluateConfig:
             object.__setattr__(self, "policy", DEFENDERS)
         if self.target is not None and self.policy not in (DEFENDERS, (*DEFENDERS, GREEDY)):
             raise ConfigError(f"give either {self.target} or --policy, not both")
-        if self.simulator not in ("phalanx", "cyborg"):
-            raise ConfigError(choices("simulator", self.simulator, ("phalanx", "cyborg")))
         if self.checkpoint is not None and not self.checkpoint.exists():
             names = ", ".join((*DEFENDERS, *AGENTS))
             raise ConfigError(
@@ -106,16 +105,7 @@ class EvaluateConfig:
         known = red_agent_weights if self.simulator == "phalanx" else original_red_agent_weights
         for spec in self.red_agent:
             known(spec)
-        for horizon in self.horizon:
-            checked_horizon(horizon)
-        if not 2 <= self.episodes <= MAX_EPISODES:
-            raise ConfigError(
-                f"episodes must be from 2 (for a standard error) to {MAX_EPISODES}, "
-                f"got {self.episodes}"
-            )
         rule_set_number(self.rules)
-        checked_seed(self.seed)
-        checked_threads(self.num_threads, 1)
         check_writable(self.json)
 
     def _check_env(self) -> None:

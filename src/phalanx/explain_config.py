@@ -3,15 +3,19 @@
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Annotated
 
 from phalanx.cage2.defenders import GREEDY
+from phalanx.cage2.settings import MAX_HORIZON, MAX_THREADS
 from phalanx.errors import ConfigError
 from phalanx.evaluate_config import EvaluateConfig
 from phalanx.results import check_writable
+from phalanx.settings import OrWord, Within, checked
 
 MAX_TURNS = 20_000_000  # of all episodes against one attacker; each takes some ten bytes
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class ExplainConfig:
     """Show what a defender does, turn by turn and host by host, and where its loss comes from."""
@@ -20,9 +24,9 @@ class ExplainConfig:
     """run folder, checkpoint, or name of a defender, such as champion or react-restore"""
     red_agent: tuple[str, ...] = ("b_line", "meander")
     """attackers: b_line, meander, sleep, or a mixture such as b_line=0.5,meander=0.5"""
-    horizon: int = 100
+    horizon: Annotated[int, Within(1, MAX_HORIZON)] = 100
     """turns of an episode, 1 to 10000"""
-    episodes: int = 2000
+    episodes: Annotated[int, Within(2, MAX_TURNS)] = 2000
     """episodes against each attacker"""
     rules: str = ""
     """rule set: 2.1-final or 2.1-leaderboard; a run's own (else 2.1-final) if not given"""
@@ -30,9 +34,9 @@ class ExplainConfig:
     """order of repair that the policy is told, or all: a mixture; a run's own if not given"""
     network: str | None = None
     """the module:factory of a run that trained a torch network of your own"""
-    seed: int = 0
+    seed: Annotated[int, Within(0, 2**64 - 1)] = 0
     """the only source of chance; equal seeds give equal figures"""
-    num_threads: int | str = "auto"
+    num_threads: Annotated[int | str, Within(1, MAX_THREADS), OrWord("auto")] = "auto"
     """threads that play; results do not depend on it"""
     json: Path | None = None
     """also write all figures to this file"""

@@ -8,10 +8,12 @@ from phalanx.agents import agent_path
 from phalanx.checkpoint import last_checkpoint, load_checkpoint, save_checkpoint
 from phalanx.errors import CheckpointError, ConfigError
 from phalanx.results import check_writable
+from phalanx.settings import checked
 
 KEPT = ("config", "updates", "episodes", "steps")
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class ExportConfig:
     """Write the policy of a run as one file that `phalanx evaluate` and Python can play."""

@@ -3,93 +3,95 @@
 import ast
 import dataclasses
 import inspect
+import math
 import re
 import textwrap
 import typing
-from argparse import ArgumentParser, ArgumentTypeError
+from argparse import ArgumentParser
 from itertools import pairwise
 from pathlib import Path
 from types import UnionType
 from typing import Any, Union
 
-from phalanx.errors import ConfigError, choices
-from phalanx.run_folder import read_config
+from phalanx.errors import ConfigError
+from phalanx.settings import hints_of, setting_named, without_effect
+from phalanx.settings_file import read_settings
+from phalanx.trust import check_named
+
+NOT_IN_FILES = ("resume", "config")
 
 
 def add_flags(parser: ArgumentParser, config: type) -> None:
-    """A flag (or a positional argument) for every field of a config class."""
-    helps, types = field_helps(config), typing.get_type_hints(config)
+    """A flag (or a positional argument) for every field of a config class; all values are words."""
+    helps = field_helps(config)
     for item in dataclasses.fields(config):
-        kind, many = _plain_type(types[item.name])
+        kind, many = _kind_of(config, item.name)
         text = helps[item.name] + _default_text(item)
         metavar = item.metadata.get("metavar", item.name.upper())
         options: dict[str, Any] = {"help": text.replace("%", "%%"), "metavar": metavar}
         if item.metadata.get("positional"):
-            required = item.default is dataclasses.MISSING
-            parser.add_argument(item.name, type=kind, nargs=None if required else "?", **options)
-        else:
-            flags = (f"--{_dashed(item.name)}", *item.metadata.get("aliases", ()))
-            if many:
-                parser.add_argument(*flags, dest=item.name, nargs="+", action="extend", **options)
-            elif types[item.name] is bool:  # --flag, --flag true, --flag false
-                options |= {"nargs": "?", "const": True}
-                parser.add_argument(*flags, dest=item.name, type=kind, **options)
-            else:
-                parser.add_argument(*flags, dest=item.name, type=kind, **options)
+            nargs = "*" if many else None if item.default is dataclasses.MISSING else "?"
+            parser.add_argument(item.name, nargs=nargs, **options)
+            continue
+        if many:
+            options |= {"nargs": "+", "action": "extend"}
+        elif kind is bool:  # --flag, --flag true, --flag false
+            options |= {"nargs": "?", "const": "true"}
+        flags = (f"--{_dashed(item.name)}", *item.metadata.get("aliases", ()))
+        parser.add_argument(*flags, dest=item.name, **options)
 
 
 def from_flags(config: type, values: dict[str, Any]) -> Any:
     """The config object of parsed flags; below them those of a file, below these the defaults."""
-    types = typing.get_type_hints(config)
     given: dict[str, Any] = {}
-    resume, file = values.get("resume"), values.get("config")
-    if resume is not None:
-        given |= from_file(config, resume / "config.yaml")
-    if file is not None:
-        given |= from_file(config, file)
-    for name, value in values.items():
-        if value is None:
-            continue
-        kind, many = _plain_type(types[name])
-        if many:
-            value = tuple(_convert(name, kind, part) for part in _split(value, kind))
-            if not value:
-                raise ConfigError(f"--{_dashed(name)} needs at least one value")
-        given[name] = value
-    return config(**given)
+    flags = {
+        name: from_words(config, name, words)
+        for name, words in values.items()
+        if words not in (None, [])
+    }
+    resume, file = flags.get("resume"), flags.get("config")
+    for path in (None if resume is None else resume / "config.yaml", file):
+        if path is not None:
+            settings = from_file(config, path)
+            check_named(settings, flags, path)
+            given |= settings
+    made = config(**given | flags)
+    for name, what in without_effect(made).items():
+        if name in flags:
+            raise ConfigError(
+                f"--{_dashed(name)} has no effect here, it is for {what}; leave it out"
+            )
+    return made
 
 
 def from_file(config: type, path: Path) -> dict[str, Any]:
     """The settings of a YAML file; unknown ones are refused."""
-    settings, types = read_config(path), typing.get_type_hints(config)
-    given = {}
-    for key, value in settings.items():
-        name = str(key).replace("-", "_")
-        if name not in types:
-            raise ConfigError(f"{path}: {choices('setting', key, types)}")
-        if value is None:
-            continue
+    given: dict[str, Any] = {}
+    for word, words in read_settings(path).items():
         try:
-            given[name] = _from_yaml(name, types[name], value)
+            name = setting_named(config, word)
+            if name in NOT_IN_FILES:
+                raise ConfigError(f"{name} is a flag, not a setting of a file")
+            if name in given:
+                raise ConfigError(f"{name} is given twice, once as {word}; leave one")
+            if words is not None:
+                given[name] = from_words(config, name, words)
         except ConfigError as error:
             raise ConfigError(f"{path}: {error}") from None
     return given
 
 
-def _from_yaml(name: str, hint: Any, value: Any) -> Any:
-    kind, many = _plain_type(hint)
+def from_words(config: type, name: str, words: str | list[str]) -> Any:
+    """The value of a setting as it is written: one word, or several for a list (or `64x64`)."""
+    kind, many = _kind_of(config, name)
     if many:
-        parts = value if isinstance(value, list) else _split([str(value)], kind)
+        parts = _split([words] if isinstance(words, str) else words, kind)
+        if not parts and words:  # a file may say that a list is empty
+            raise ConfigError(f"--{_dashed(name)} needs at least one value")
         return tuple(_convert(name, kind, part) for part in parts)
-    return _convert(name, kind, str(value) if kind in (_number_or_word, _yes_or_no) else value)
-
-
-def from_word(config: type, name: str, word: str) -> Any:
-    """The value of one setting, as written in a single word; several numbers as `64x64`."""
-    kind, many = _plain_type(typing.get_type_hints(config)[name])
-    if many:
-        return tuple(_convert(name, kind, part) for part in _split([word], kind))
-    return _convert(name, kind, word)
+    if isinstance(words, list):
+        raise ConfigError(f"--{_dashed(name)} takes one value, got a list of {len(words)}")
+    return _convert(name, kind, words)
 
 
 def field_helps(config: type) -> dict[str, str]:
@@ -104,25 +106,53 @@ def field_helps(config: type) -> dict[str, str]:
     return helps
 
 
-def _plain_type(hint: Any) -> tuple[Any, bool]:
-    """What converts one word of the command line, and whether several may be given."""
+def _kind_of(config: type, name: str) -> tuple[Any, bool]:
+    """What one word of a setting is to become, and whether several may be given."""
+    hint, _notes = hints_of(config)[name]
     if typing.get_origin(hint) is tuple:
         return typing.get_args(hint)[0], True
     if typing.get_origin(hint) in (Union, UnionType):
-        kinds = [kind for kind in typing.get_args(hint) if kind is not type(None)]
-        return (_number_or_word if set(kinds) == {int, str} else kinds[0]), False
-    return (_yes_or_no if hint is bool else hint), False
+        kinds = {kind for kind in typing.get_args(hint) if kind in (int, float, bool, str, Path)}
+        return (_number_or_word if kinds == {int, str} else kinds.pop()), False
+    return hint, False
 
 
 def _yes_or_no(text: str) -> bool:
     words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
     if text.lower() not in words:
-        raise ArgumentTypeError(f"{text!r} is neither true nor false")
+        raise ConfigError(f"{text!r:.80} is neither true nor false")
     return words[text.lower()]
 
 
 def _number_or_word(text: str) -> int | str:
-    return int(text) if text.lstrip("-").isdecimal() else text
+    try:
+        return _whole(text)
+    except ConfigError:
+        return text
+
+
+def _whole(text: str) -> int:
+    """`100000`, `100_000` or `1e5`."""
+    try:
+        return int(text)
+    except ValueError:
+        number = _number(text, "whole number")
+        if number != int(number):
+            raise ConfigError(f"{text!r:.80} is not a whole number") from None
+        return int(number)
+
+
+def _number(text: str, what: str = "number") -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        raise ConfigError(f"{text!r:.80} is not a {what}") from None
+    if not math.isfinite(number):
+        raise ConfigError(f"{text!r:.80} is not a {what}")
+    return number
+
+
+_READ = {int: _whole, float: _number, bool: _yes_or_no}
 
 
 def _split(words: list[str], kind: Any) -> list[str]:
@@ -132,14 +162,11 @@ def _split(words: list[str], kind: Any) -> list[str]:
     return [part for word in words for part in ([word] if "=" in word else word.split(",")) if part]
 
 
-def _convert(name: str, kind: Any, text: Any) -> Any:
+def _convert(name: str, kind: Any, text: str) -> Any:
     try:
-        return kind(text)
-    except ArgumentTypeError as error:
+        return _READ.get(kind, kind)(text)
+    except ConfigError as error:
         raise ConfigError(f"--{_dashed(name)}: {error}") from None
-    except (TypeError, ValueError):
-        wanted = "whole number" if kind is int else "number" if kind is float else "value for it"
-        raise ConfigError(f"--{_dashed(name)}: {text!r} is not a {wanted}") from None
 
 
 def _default_text(item: Any) -> str:

@@ -41,6 +41,14 @@ def peak_memory_mb() -> float:
     return sum(map(_peak_kb, process_tree())) / 1024
 
 
+def total_memory() -> float:
+    """Bytes of memory that this machine has; infinite where it does not tell."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return float("inf")
+
+
 def process_tree() -> set[int]:
     """This process and all that descend from it; it alone where there is no /proc."""
     parents = {}

@@ -28,6 +28,7 @@ from phalanx.learn.policy import Policy
 from phalanx.learn.ppo import PPO, PPOSettings
 from phalanx.learn.sampler import CompiledSampler
 from phalanx.learn.stepper import Stepper
+from phalanx.machine import total_memory
 from phalanx.sources import Ahead, InStep
 
 Network = Callable[[int, int, int], Any]  # (obs_size, truth_size, num_actions) -> torch module
@@ -117,8 +118,22 @@ def count_threads(config: TrainConfig) -> int:
     return count_cores() if config.num_threads == "auto" else int(config.num_threads)
 
 
+def check_memory(config: TrainConfig) -> None:
+    """Refuse rollouts that this machine cannot hold, before minutes are spent on trying."""
+    width = OBS_SIZES[config.observation] + condition_size(config)
+    width += (TRUTH_SIZE if config.critic_truth else 0) + BESIDES
+    needed = int(config.num_envs) * config.update_steps * width * 4 * (1 + is_ahead(config))
+    if needed > total_memory():
+        raise ConfigError(
+            f"{config.num_envs} networks and {config.update_steps} steps take {needed / 1e9:,.0f} "
+            f"GB, this machine has {total_memory() / 1e9:,.0f}; give fewer --n-envs or "
+            "--update-steps"
+        )
+
+
 def open_batches(config: TrainConfig, first_index: int = 0) -> list[Batch]:
     """The networks of each sampler, all of them together as if they were one batch."""
+    check_memory(config)
     threads, size = count_threads(config), int(config.num_envs)
     samplers = min(config.num_samplers, size) if config.algo == "impala" else 1
     edges = [size * k // samplers for k in range(samplers + 1)]
@@ -327,3 +342,4 @@ def choose_num_envs(
 
 
 TRIAL_STEPS = 16
+BESIDES = 10  # numbers of a step beside what is observed: action, reward, value, ...

@@ -76,7 +76,8 @@ class Run:
         self.episode_columns = EPISODE_COLUMNS + (EPISODE_FOLLOWED if config.workflow else ())
         self.weights = turn_weights(config)
         self.gate = open_gate(config)
-        self.replay = Replay(config.replay, REPLAYED, np.random.default_rng([config.seed, 3]))
+        again = config.replay if config.algo == "impala" else 0
+        self.replay = Replay(again, REPLAYED, np.random.default_rng([config.seed, 3]))
         self.updates = self.episodes = self.steps = self.dropped_steps = 0
         self.lags: Counter[int] = Counter()
         self.rollouts: Counter[str] = Counter()  # learnt from, or dropped because too old

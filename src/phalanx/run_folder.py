@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from phalanx.errors import ConfigError, RunError
+from phalanx.errors import RunError
 from phalanx.events import Events
 from phalanx.results import replace_text
 
@@ -193,19 +193,6 @@ def _open_lock(path: Path) -> io.TextIOWrapper:
         lock.close()
         raise
     return lock
-
-
-def read_config(path: Path) -> dict[str, Any]:
-    """A YAML file of settings as a dict."""
-    try:
-        settings = yaml.safe_load(path.read_text())
-    except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror}") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not YAML: {' '.join(str(error).split())}") from None
-    if not isinstance(settings, dict):
-        raise ConfigError(f"{path} must hold settings as `name: value` lines")
-    return settings
 
 
 def _cannot_write(path: Path, error: OSError) -> RunError:

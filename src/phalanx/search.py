@@ -19,7 +19,7 @@ from phalanx.learn.sampler import Stopped
 from phalanx.machine import describe_versions, peak_memory_mb
 from phalanx.recipe import Network, find_network, make_policy
 from phalanx.run import Run
-from phalanx.run_folder import RunFolder, open_new, read_config
+from phalanx.run_folder import RunFolder, open_new
 from phalanx.search_config import SearchConfig
 from phalanx.search_logs import (
     UPDATE_COLUMNS,
@@ -31,6 +31,7 @@ from phalanx.search_logs import (
     read_shard,
     update_rows,
 )
+from phalanx.settings_file import read_settings
 from phalanx.trained import load_defender
 from phalanx.workshop import CONFIRM, FINAL, Outcome, Workshop, try_far_away
 
@@ -93,7 +94,7 @@ def open_folder(config: SearchConfig) -> RunFolder:
 def is_search(path: Path) -> bool:
     """Whether a folder holds the settings of a search; those of a training run are fewer."""
     settings = path / "config.yaml"
-    return settings.exists() and "school_share" in read_config(settings)
+    return settings.exists() and "school_share" in read_settings(settings)
 
 
 def check_start(path: Path, config: SearchConfig, network: Network | None) -> None:

@@ -2,16 +2,19 @@
 
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from phalanx.cage2.scoring import ALIGNMENTS
 from phalanx.cage2.settings import count_cores
 from phalanx.cage2.workflow import NUM_ORDERS
-from phalanx.config import TrainConfig
-from phalanx.errors import ConfigError, choices
+from phalanx.config import MAX_NETWORKS, NO_STEPS, TrainConfig
+from phalanx.errors import ConfigError
+from phalanx.settings import OneOf, OrWord, Within, checked
 
 SPENDING = ("school_share", "finish_share")
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class SearchConfig(TrainConfig):
     """Find the order of repair with the best return among those that a policy can follow.
@@ -23,37 +26,39 @@ class SearchConfig(TrainConfig):
     concern CAGE-2 and PPO can be given too.
     """
 
-    num_envs: int | str = field(default=200, metadata={"aliases": ("--n-envs",)})
+    num_envs: Annotated[int | str, Within(1, MAX_NETWORKS), OrWord("auto")] = field(
+        default=200, metadata={"aliases": ("--n-envs",)}
+    )
     """networks side by side"""
-    total_episodes: int | None = 100_000
+    total_episodes: Annotated[int | None, Within(1, 10**12), NO_STEPS] = 100_000
     """budget of the search, in episodes played by all networks, trained or measured; all shards"""
     red_agent: str = "b_line"
     """attacker: b_line, meander, sleep, b_line_detour, meander_rescan, coin, or a mixture"""
-    turn_weights: str = "flat"
+    turn_weights: Annotated[str, OneOf("leaderboard", "flat")] = "flat"
     """flat: the return of whole episodes; or leaderboard"""
-    minibatch_size: int = 1000
+    minibatch_size: Annotated[int, Within(1, 10**9)] = 1000
     """rows of a gradient step"""
-    alignment: str = "gate"
+    alignment: Annotated[str, OneOf(*ALIGNMENTS)] = "gate"
     """gate: compliance is held just above its threshold; delta, per_fix: as in phalanx train"""
-    policy: str = "shared"
+    policy: Annotated[str, OneOf("shared", "separate")] = "shared"
     """shared: one network, told its order; separate: one each, begun with the nearest order's"""
-    max_episodes: int = 2000
+    max_episodes: Annotated[int, Within(0, 10**9)] = 2000
     """training that an order may get of its own before it is measured"""
-    patience: int = 5
+    patience: Annotated[int, Within(1, 10**6)] = 5
     """updates without a gain in return after which an order's own training ends"""
-    measure_episodes: int = 250
+    measure_episodes: Annotated[int, Within(2, 10**7)] = 250
     """episodes by which an order is measured, with the same dice for all"""
-    gp_beta: float = 2.0
+    gp_beta: Annotated[float, Within(0, 1e6)] = 2.0
     """how much uncertainty attracts: the next order has the highest mean + beta * std"""
-    school_share: float = 0.5
+    school_share: Annotated[float, Within(0, 1)] = 0.5
     """share of the budget for what all orders have in common"""
-    finish_share: float = 0.4
+    finish_share: Annotated[float, Within(0, 1)] = 0.4
     """share of the budget for training the winner on its own order"""
-    finalists: int = 5
+    finalists: Annotated[int, Within(1, NUM_ORDERS)] = 5
     """orders that are played again before a winner is named"""
-    final_episodes: int = 500
+    final_episodes: Annotated[int, Within(2, 10**7)] = 500
     """... for so many episodes each"""
-    confirm_episodes: int = 4000
+    confirm_episodes: Annotated[int, Within(2, 10**7)] = 4000
     """episodes of the last table, beyond the budget"""
     exhaustive: bool = False
     """measure all 120 orders, in the order of their numbers"""
@@ -82,21 +87,10 @@ class SearchConfig(TrainConfig):
             raise ConfigError(
                 "--alignment-lambda 0 rewards no order: nothing to search; give more than 0"
             )
-        if self.policy not in ("shared", "separate"):
-            raise ConfigError(choices("policy", self.policy, ("shared", "separate")))
-        for name in ("patience", "finalists"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} must be 1 or more, got {getattr(self, name)}")
-        for name in ("measure_episodes", "final_episodes", "confirm_episodes"):
-            if getattr(self, name) < 2:
-                raise ConfigError(f"{name} must be 2 or more, got {getattr(self, name)}")
-        for name in ("max_episodes", "gp_beta"):
-            if not 0 <= getattr(self, name) < float("inf"):
-                raise ConfigError(f"{name} must be 0 or more, got {getattr(self, name)}")
         shares = [getattr(self, name) for name in SPENDING]
-        if min(shares) < 0 or sum(shares) >= 1:
+        if sum(shares) >= 1:
             raise ConfigError(
-                f"school_share and finish_share must leave something to measure with: 0 or more, "
+                f"school_share and finish_share must leave something to measure with: "
                 f"below 1 together, got {shares[0]} and {shares[1]}"
             )
         if self.total_steps is not None or self.duration is not None:

@@ -1,25 +1,29 @@
 """Settings of `phalanx sweep`, and the trials that they ask for."""
 
+import math
 import re
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields, replace
-from difflib import get_close_matches
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
-from phalanx.cage2.settings import checked_seed, count_cores
+from phalanx.cage2.settings import count_cores
 from phalanx.config import TrainConfig
 from phalanx.errors import ConfigError
-from phalanx.flags import from_file, from_word
+from phalanx.flags import from_file, from_words
+from phalanx.settings import FolderName, Within, checked, setting_named
+from phalanx.trust import check_named
 
 INSTEAD = {
     "seed": "--seeds", "num_threads": "--cpus-per-trial", "name": "--name",
     "output_dir": "--output-dir", "config": "the config file before --over",
+    "resume": "the run folder to phalanx train --resume",
 }  # fmt: skip
 LONGEST_NAME = 100  # of a folder, in characters
+MOST_TRIALS = 10_000
 
 
 class Trial(NamedTuple):
@@ -40,6 +44,7 @@ class Trial(NamedTuple):
         return self.config.output_dir / str(self.config.name)
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class SweepConfig:
     """Train once with every combination of some settings' values; print which was best.
@@ -54,17 +59,17 @@ class SweepConfig:
     over: tuple[str, ...] = ()
     """what is varied, as name=value,value,... for any settings of phalanx train; layers are 64x64,
     and a value with commas stands in brackets: 'red_agent=b_line,[b_line=0.5,meander=0.5]'"""
-    seeds: tuple[int, ...] = ()
+    seeds: Annotated[tuple[int, ...], Within(0, 2**64 - 1)] = ()
     """every combination is trained once with each of these; with the config's own if not given"""
-    cpus_per_trial: int = 1
+    cpus_per_trial: Annotated[int, Within(1, 1024)] = 1
     """cores of a trial: its threads, or its workers where num_workers is auto"""
-    max_concurrent: int | None = None
+    max_concurrent: Annotated[int | None, Within(1, 10_000)] = None
     """trials side by side; as many as there are cores for if not given"""
     ray_address: str | None = None
     """auto or HOST:PORT of a running Ray that sees the same files; one of its own if not given"""
     output_dir: Path = Path("runs")
     """where the sweep's folder is made"""
-    name: str | None = None
+    name: Annotated[str | None, FolderName()] = None
     """name of the sweep's folder; the time if not given"""
 
     def __post_init__(self) -> None:
@@ -72,10 +77,6 @@ class SweepConfig:
             object.__setattr__(self, "name", time.strftime("sweep-%Y%m%d-%H%M%S"))
         if not self.over:
             raise ConfigError("nothing to vary: give --over, such as learning_rate=1e-3,3e-4")
-        for name in ("cpus_per_trial", "max_concurrent"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ConfigError(f"{name} must be 1 or more, got {value}")
         if self.ray_address is None and self.cpus_per_trial > count_cores():
             raise ConfigError(
                 f"cpus_per_trial must be at most {count_cores()}, the cores of this machine, got "
@@ -85,8 +86,9 @@ class SweepConfig:
             raise ConfigError(f"ray_address must be auto or HOST:PORT, got {self.ray_address!r}")
         if len(set(self.seeds)) < len(self.seeds):
             raise ConfigError(f"a seed is given twice in --seeds {','.join(map(str, self.seeds))}")
-        for seed in self.seeds:
-            checked_seed(seed)
+        count = math.prod(map(len, self.values.values())) * max(1, len(self.seeds))
+        if count > MOST_TRIALS:
+            raise ConfigError(f"that makes {count:,} trials, more than {MOST_TRIALS:,}; vary less")
         _ = self.trials  # what cannot be trained is refused here
         if self.path.exists():
             raise ConfigError(f"{self.path} exists already; give another --name")
@@ -102,15 +104,14 @@ class SweepConfig:
         values: dict[str, dict[str, Any]] = {}
         for word in self.over:
             written, equals, texts = word.partition("=")
-            name = written.replace("-", "_")
             if not equals:
                 raise ConfigError(
                     f"--over {word}: give name=value,value,...; a config file comes before --over"
                 )
-            _check_name(name)
+            name = _checked_name(written)
             if name in values:
                 raise ConfigError(f"--over: {name} is given twice; put its values into one list")
-            values[name] = {text: from_word(TrainConfig, name, text) for text in _split(texts)}
+            values[name] = {text: from_words(TrainConfig, name, text) for text in _split(texts)}
             if not values[name]:
                 raise ConfigError(f"--over {name}= needs at least one value")
             if len(set(values[name].values())) < len(_split(texts)):
@@ -128,6 +129,7 @@ class SweepConfig:
 
     def _make_trials(self) -> Iterator[Trial]:
         shared = {} if self.base is None else from_file(TrainConfig, self.base)
+        check_named(shared, self.values, self.base or "")
         for name in ("resume", "config", "name", "output_dir"):
             shared.pop(name, None)
         names, number = list(self.values), 0
@@ -160,14 +162,15 @@ def combination(chosen: dict[str, str]) -> str:
     return " ".join(f"{name}={text}" for name, text in chosen.items())
 
 
-def _check_name(name: str) -> None:
-    known = [item.name for item in fields(TrainConfig) if item.name not in (*INSTEAD, "resume")]
+def _checked_name(written: str) -> str:
+    """The setting that is to be varied."""
+    try:
+        name = setting_named(TrainConfig, written)
+    except ConfigError as error:
+        raise ConfigError(f"--over: {error}") from None
     if name in INSTEAD:
         raise ConfigError(f"--over cannot vary {name}; give {INSTEAD[name]}")
-    if name not in known:
-        near = get_close_matches(name, known, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]}?" if near else "phalanx train --help lists all"
-        raise ConfigError(f"--over: unknown setting {name!r}; {hint}")
+    return name
 
 
 def _split(texts: str) -> list[str]:

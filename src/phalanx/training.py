@@ -26,6 +26,7 @@ from phalanx.learn.sampler import Stopped
 from phalanx.recipe import Network, choose_num_envs, progress_of
 from phalanx.run import Run, check_same_settings, summary
 from phalanx.run_folder import RunFolder, open_new
+from phalanx.settings import without_effect
 from phalanx.tally import compliance_of, in_words
 from phalanx.trained import defender_of
 
@@ -47,6 +48,8 @@ def train(
         raise RunError(
             f"there is no run with a checkpoint in {config.resume}; give a run folder to --resume"
         )
+    for name, what in without_effect(config).items():
+        print(f"phalanx: {name} has no effect here, it is for {what}", file=sys.stderr)
     start = None if config.resume is not None else find_start(config.start_from)
     folder = (
         RunFolder(config.resume, goes_on=True)

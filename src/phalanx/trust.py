@@ -7,6 +7,7 @@ from phalanx.errors import ConfigError
 
 BUILT_IN = ("cage2", "cyborg")
 NAMES_CODE = ("env", "network")  # settings that import something
+NAMES_MACHINE = "ray_address"  # ... or join machines that are given code, and give back objects
 
 
 def check_named(settings: dict[str, Any], asked: dict[str, Any], where: Path | str) -> None:
@@ -22,6 +23,12 @@ def check_named(settings: dict[str, Any], asked: dict[str, Any], where: Path | s
         raise ConfigError(
             f"{where} names the {name} {str(value)[:80]!r}, which is code of yours or another's: "
             f"a file never decides what runs. If you trust it, name it too: --{name} {value!s:.80}"
+        )
+    cluster = settings.get(NAMES_MACHINE)
+    if cluster is not None and asked.get(NAMES_MACHINE) is None:
+        raise ConfigError(
+            f"{where} names the cluster {str(cluster)[:80]!r}, whose machines would run your code "
+            f"and answer it. If you trust it, name it too: --ray-address {cluster!s:.80}"
         )
 
 

@@ -21,6 +21,7 @@ from phalanx.run import Run
 from phalanx.run_folder import RunFolder
 from phalanx.search_config import SearchConfig
 from phalanx.search_logs import find_policy, own_seed
+from phalanx.settings import effective
 from phalanx.tally import compliance_of, passes_gate
 from phalanx.trained import TrainedDefender, load_defender
 from phalanx.training import train
@@ -163,12 +164,12 @@ class Workshop:
         }
         settings |= changes
         if not last_checkpoint(path).exists():
-            config = TrainConfig(**settings, output_dir=path.parent, name=path.name)
+            config = effective(TrainConfig(**settings, output_dir=path.parent, name=path.name))
         else:
             _arrays, facts = load_checkpoint(last_checkpoint(path))
             # As it was written then: seen from elsewhere the same folder has another path.
             settings["start_from"] = facts["config"]["start_from"]
-            config = TrainConfig(**settings, resume=path)
+            config = effective(TrainConfig(**settings, resume=path))
             if facts["updates"] >= config.total_updates:
                 return int(facts["episodes"])
 

@@ -44,7 +44,10 @@ def red_agent_weights(spec: str | Mapping[str, float]) -> dict[str, float]:
                 + ",".join(f"{part}={1 / len(parts):.3g}" for part in parts)
             )
         else:
-            spec = dict(_weight(part, spec) for part in parts)
+            pairs = [_weight(part, spec) for part in parts]
+            if len({name for name, _weight in pairs}) < len(pairs):
+                raise ConfigError(f"a red agent is named twice in {spec!r}; give each one weight")
+            spec = dict(pairs)
     weights: dict[str, float] = {}
     for name, weight in spec.items():
         agent = ALL_RED_AGENTS[red_agent_number(name)]

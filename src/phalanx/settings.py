@@ -1,0 +1,239 @@
+"""Settings are checked when they are given: kinds, ranges and choices stand at their fields.
+
+IMPALA = Only("--algo impala", lambda mine: mine.algo == "impala")
+
+@checked
+@dataclass(frozen=True, kw_only=True)
+class Mine:
+    algo: Annotated[str, OneOf("ppo", "impala")] = "ppo"
+    replay: Annotated[int, Within(0, 100), IMPALA] = 0
+
+Mine(replay=-1)  # ConfigError: replay must be from 0 to 100, got -1
+without_effect(Mine(replay=4))  # {"replay": "--algo impala"}
+"""
+
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from difflib import get_close_matches
+from functools import cache, wraps
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Annotated, Any, TypeVar, Union
+
+from phalanx.errors import ConfigError, choices
+
+LONGEST_TEXT = 10_000
+LONGEST_LIST = 1000
+LARGEST = 2**64
+Class = TypeVar("Class", bound=type)
+
+_WANTED = {int: "a whole number", float: "a number", bool: "true or false", str: "a word"}
+
+
+@dataclass(frozen=True)
+class Within:
+    """The range of a number, or of each number of a list."""
+
+    low: float
+    high: float
+
+    def check(self, name: str, value: Any) -> None:
+        if isinstance(value, int | float) and not self.low <= value <= self.high:
+            raise ConfigError(
+                f"{name} must be from {_plain(self.low)} to {_plain(self.high)}, got {value}"
+            )
+
+
+@dataclass(frozen=True)
+class Above(Within):
+    """The same without its lower end."""
+
+    def check(self, name: str, value: Any) -> None:
+        if isinstance(value, int | float) and not self.low < value <= self.high:
+            raise ConfigError(
+                f"{name} must be more than {_plain(self.low)}, at most {_plain(self.high)}, "
+                f"got {value}"
+            )
+
+
+class OneOf:
+    """The words that may be given."""
+
+    def __init__(self, *words: str) -> None:
+        self.words = words
+
+    def check(self, name: str, value: Any) -> None:
+        if isinstance(value, str) and value not in self.words:
+            raise ConfigError(choices(name, value, filter(None, self.words)))
+
+
+class OrWord(OneOf):
+    """The words that may be given instead of a number."""
+
+    def check(self, name: str, value: Any) -> None:
+        if isinstance(value, str) and value not in self.words:
+            raise ConfigError(
+                f"{name} must be a whole number or {' or '.join(self.words)}, got {value!r:.80}"
+            )
+
+
+class FolderName:
+    """The name of a folder to be made, not a way to one."""
+
+    def check(self, name: str, value: Any) -> None:
+        if isinstance(value, str) and (value in ("", "..") or Path(value).name != value):
+            raise ConfigError(
+                f"--{name} {value!r:.80} is no folder's name; give its place as --output-dir"
+            )
+
+
+@dataclass(frozen=True)
+class Only:
+    """When a setting has an effect: in words, and as a question to the whole object."""
+
+    what: str
+    holds: Callable[[Any], bool]
+
+
+def checked(config: Class) -> Class:
+    """A dataclass whose values are checked and understood before it is made."""
+    plain = config.__init__  # type: ignore[misc]
+
+    @wraps(plain)
+    def understand(self: Any, **given: Any) -> None:
+        named = _named(config, given)
+        plain(self, **{name: _checked(config, name, value) for name, value in named.items()})
+
+    config.__init__ = understand  # type: ignore[misc]
+    return config
+
+
+def without_effect(config: Any) -> dict[str, str]:
+    """The settings that were changed and change nothing here: each with what it is for."""
+    kind: Any = type(config)
+    hints = hints_of(kind)
+    return {
+        item.name: note.what
+        for item in fields(config)
+        for note in hints[item.name][1]
+        if isinstance(note, Only) and not note.holds(config)
+        if getattr(config, item.name) != _default(config, item)
+    }
+
+
+def effective(config: Any) -> Any:
+    """The same settings, without those that change nothing."""
+    defaults = {item.name: _default(config, item) for item in fields(config)}
+    return replace(config, **{name: defaults[name] for name in without_effect(config)})
+
+
+@cache
+def hints_of(config: type) -> dict[str, tuple[Any, tuple[Any, ...]]]:
+    """The type of each field, and what is noted beside it."""
+    found: dict[str, tuple[Any, tuple[Any, ...]]] = {}
+    hints = typing.get_type_hints(config, include_extras=True)
+    for item in fields(config):
+        hint = hints[item.name]
+        noted = typing.get_origin(hint) is Annotated
+        hint, *notes = typing.get_args(hint) if noted else (hint,)
+        found[item.name] = hint, tuple(notes)
+    return found
+
+
+@cache
+def aliases_of(config: type) -> dict[str, str]:
+    """Other names that people use for a setting, as Python and YAML write them."""
+    return {
+        flag.removeprefix("--").replace("-", "_"): item.name
+        for item in fields(config)
+        for flag in item.metadata.get("aliases", ())
+    }
+
+
+def setting_named(config: type, name: str) -> str:
+    """The setting that a name means; one line for a name that means none."""
+    name = name.replace("-", "_")
+    known = hints_of(config)
+    name = aliases_of(config).get(name, name)
+    if name not in known:
+        near = get_close_matches(name, known, n=1, cutoff=0.7)
+        hint = f"did you mean {near[0]}?" if near else "see --help for all that there are"
+        raise ConfigError(f"there is no setting {name!r:.80}; {hint}")
+    return name
+
+
+def _named(config: type, given: dict[str, Any]) -> dict[str, Any]:
+    """The settings by their own names."""
+    named: dict[str, Any] = {}
+    for word, value in given.items():
+        name = setting_named(config, word)
+        if name in named:
+            raise ConfigError(f"{name} is given twice, once as {word}; give one of them")
+        named[name] = value
+    return named
+
+
+def _default(config: Any, item: Any) -> Any:
+    """A default that depends on other settings is told by the object."""
+    return config.default_by_env(item.metadata) if "cage2" in item.metadata else item.default
+
+
+def _checked(config: type, name: str, value: Any) -> Any:
+    hint, notes = hints_of(config)[name]
+    if value is None and config.__dataclass_fields__[name].default is None:  # type: ignore[attr-defined]
+        return None
+    kinds = _kinds(hint)
+    if kinds == (tuple,):
+        (kind, _ellipsis) = typing.get_args(hint)
+        if not isinstance(value, list | tuple) and not hasattr(value, "tolist"):
+            raise ConfigError(f"{name} must be a list, got {value!r:.80}")
+        value = tuple(_of_kind(name, (kind,), part) for part in value)
+        if len(value) > LONGEST_LIST:
+            raise ConfigError(f"{name} has {len(value)} values; {LONGEST_LIST} at most")
+        parts = value
+    else:
+        value = _of_kind(name, kinds, value)
+        parts = (value,)
+    for note in notes:
+        for part in parts if hasattr(note, "check") else ():
+            note.check(name, part)
+    return value
+
+
+def _kinds(hint: Any) -> tuple[Any, ...]:
+    """The types that a value may have."""
+    if typing.get_origin(hint) in (Union, UnionType):
+        return tuple(kind for kind in typing.get_args(hint) if kind is not NoneType)
+    return (typing.get_origin(hint) or hint,)
+
+
+def _of_kind(name: str, kinds: tuple[Any, ...], value: Any) -> Any:
+    """A value as one of these types; whole numbers stay whole, and all numbers are finite."""
+    if hasattr(value, "item") and getattr(value, "shape", None) == ():
+        value = value.item()  # of numpy
+    if isinstance(value, bool):
+        if bool in kinds:
+            return value
+    elif isinstance(value, int | float):
+        if not -LARGEST < value < LARGEST:  # nor NaN
+            raise ConfigError(f"{name} must be a number of at most 64 bits")
+        if int in kinds and value == int(value):
+            return int(value)
+        if float in kinds:
+            return float(value)
+    elif isinstance(value, str | Path):
+        if "\0" in str(value) or len(str(value)) > LONGEST_TEXT:
+            raise ConfigError(f"{name} is too long, or has a character that no name can have")
+        if Path in kinds:
+            return Path(value)
+        if str in kinds and isinstance(value, str):
+            return value
+    elif callable(value) and any(typing.get_origin(kind) is Callable for kind in kinds):
+        return value
+    wanted = " or ".join(_WANTED.get(kind, "a path") for kind in kinds)
+    raise ConfigError(f"{name} must be {wanted}, got {value!r:.80}")
+
+
+def _plain(number: float) -> str:
+    return f"{number:,}" if isinstance(number, int) else f"{number:g}"
