@@ -8,16 +8,18 @@ from phalanx.cage2.registration import register
 if TYPE_CHECKING:
     from phalanx.config import TrainConfig
     from phalanx.envs.pool import make_pool
+    from phalanx.tables import read_table
     from phalanx.trained import load_defender
     from phalanx.training import train
 
 __version__ = "0.1.0"
-__all__ = ["TrainConfig", "__version__", "load_defender", "make_pool", "train"]
+__all__ = ["TrainConfig", "__version__", "load_defender", "make_pool", "read_table", "train"]
 
 _HOMES = {
     "TrainConfig": "phalanx.config",
     "load_defender": "phalanx.trained",
     "make_pool": "phalanx.envs.pool",
+    "read_table": "phalanx.tables",
     "train": "phalanx.training",
 }
 
