@@ -1,11 +1,21 @@
-"""Progress of long work: a live line on a terminal, nothing where nobody watches."""
+"""How far long work is: live on a terminal, a line now and then in a file, one line in a notebook.
 
-from rich.console import Console
+All of it goes to standard error, what the work gives to standard output.
+"""
+
+import contextlib
+import sys
+import threading
+from collections.abc import Iterable
+from typing import Any
+
+from rich.console import Console, RenderableType
 from rich.progress import (
     BarColumn,
     Progress,
     ProgressColumn,
     Task,
+    TaskID,
     TaskProgressColumn,
     TextColumn,
     TimeRemainingColumn,
@@ -13,10 +23,23 @@ from rich.progress import (
 from rich.text import Text
 
 
-def progress_display(unit: str | None) -> Progress:
-    """A progress line on standard error: what is done now, how fast, its note, the time left."""
+def progress_display(unit: str | None, wanted: bool | None = True) -> "Display":
+    """A display for whoever watches: what is done now, how fast, its note, the time left.
+
+    with progress_display("episodes") as progress:
+        task = progress.add_task("playing", total=100, note="")
+        progress.update(task, advance=1, note="return -3.1")
+
+    unit: what is counted; None if only the share counts. wanted: None means in a notebook only.
+    """
+    if wanted is False or (wanted is None and not in_notebook()):
+        return Display(disable=True)
+    if in_notebook():
+        return _InCell(unit)
     console = Console(stderr=True)
-    return Progress(
+    if not console.is_interactive:
+        return _InFile(unit)
+    return Display(
         TextColumn("{task.description}"),
         BarColumn(bar_width=20),
         TaskProgressColumn(),
@@ -24,9 +47,36 @@ def progress_display(unit: str | None) -> Progress:
         TextColumn("{task.fields[note]}"),
         TimeRemainingColumn(),
         console=console,
-        disable=not console.is_terminal,
         transient=True,
     )
+
+
+def in_notebook() -> bool:
+    """Whether a kernel of Jupyter runs this, and shows what it displays in a cell."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return getattr(shell, "kernel", None) is not None
+
+
+class Display(Progress):
+    """rich's progress bar, with lines that stay above it and something to show below it."""
+
+    below: RenderableType | None = None
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether anybody sees it."""
+        return not self.disable
+
+    def say(self, line: str) -> None:
+        """A line that stays."""
+        if self.is_shown:
+            self.console.print(Text(line), soft_wrap=True)
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        yield from super().get_renderables()
+        if self.below is not None:
+            yield self.below
 
 
 class _Speed(ProgressColumn):
@@ -37,3 +87,116 @@ class _Speed(ProgressColumn):
     def render(self, task: Task) -> Text:
         speed = task.finished_speed or task.speed
         return Text(f"{speed:,.0f} {self._unit}/s" if speed else "", style="cyan")
+
+
+class _Lines(Display):
+    """The same in words, told by a thread of its own, since updates may be far apart.
+
+    Nothing is told before the first update: until then the work may still be refused.
+    """
+
+    first_s: float
+    every_s: float
+
+    def __init__(self, unit: str | None) -> None:
+        super().__init__(disable=True)
+        self._unit = unit
+        self._over = threading.Event()
+        self._teller: threading.Thread | None = None
+
+    @property
+    def is_shown(self) -> bool:
+        return True
+
+    def update(self, task_id: TaskID, **changes: Any) -> None:
+        super().update(task_id, **changes)
+        if self._teller is None:
+            self._teller = threading.Thread(target=self._tell, daemon=True, name="progress")
+            self._teller.start()
+
+    def stop(self) -> None:
+        self._over.set()
+        if self._teller is not None:
+            self._teller.join()
+
+    def tell(self, line: str) -> None:
+        """How far it is now."""
+        raise NotImplementedError
+
+    def _tell(self) -> None:
+        pause = self.first_s
+        while not self._over.wait(pause):
+            self.tell(self._line())
+            pause = self.every_s
+
+    def _line(self) -> str:
+        return "; ".join(in_words(task, self._unit) for task in self.tasks)
+
+
+class _InFile(_Lines):
+    """Lines for a file or a pipe; work of a few seconds has none."""
+
+    first_s, every_s = 3.0, 10.0
+
+    def say(self, line: str) -> None:
+        with contextlib.suppress(OSError, ValueError):  # nobody listens any more: work goes on
+            print(line, file=sys.stderr, flush=True)
+
+    tell = say
+
+
+class _InCell(_Lines):
+    """Text below a notebook's cell that is written over; the last of it stays."""
+
+    first_s, every_s = 0.2, 0.5
+
+    def __init__(self, unit: str | None) -> None:
+        super().__init__(unit)
+        self._said: list[str] = []
+        self._handle: Any = None
+
+    def say(self, line: str) -> None:
+        self._said.append(line)
+        self._show(*self._said)
+
+    def tell(self, line: str) -> None:
+        self._show(*self._said, line)
+
+    def stop(self) -> None:
+        super().stop()
+        if self._teller is not None:
+            self.tell(self._line())
+
+    def _show(self, *lines: str) -> None:
+        from IPython.display import display  # type: ignore[import-not-found]
+
+        text = {"text/plain": "\n".join(lines)}
+        if self._handle is None:
+            self._handle = display(text, raw=True, display_id=True)
+        else:
+            self._handle.update(text, raw=True)
+
+
+def in_words(task: Task, unit: str | None) -> str:
+    """`training: 34% · 12 of 35 cases · 25 cases/s · return -3.1 · 13 s, about 25 s left`."""
+    parts = [task.description]
+    if task.total is not None:
+        parts[0] += f": {task.percentage:.0f}%"
+        if unit is not None:
+            parts.append(f"{task.completed:,.0f} of {task.total:,.0f} {unit}")
+    speed = task.finished_speed or task.speed
+    if unit is not None and speed and speed >= 1:
+        parts.append(f"{speed:,.0f} {unit}/s")
+    if task.fields.get("note"):
+        parts.append(task.fields["note"])
+    left = "" if not task.time_remaining else f", about {span(task.time_remaining)} left"
+    parts.append(span(task.elapsed or 0.0) + left)
+    return " · ".join(parts)
+
+
+def span(seconds: float) -> str:
+    """`95 s`, `12 min`, `3 h 20 min`."""
+    minutes = round(seconds / 60)
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"

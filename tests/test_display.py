@@ -1,0 +1,152 @@
+"""How far long work is: lines in a file, one line in a notebook, nothing where nobody asked."""
+
+import sys
+import time
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from phalanx import display
+from phalanx.display import Display, progress_display, span
+
+
+def wait_for(is_so: Any) -> None:
+    deadline = time.monotonic() + 30
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines follow each other as if ten seconds were over at once."""
+    monkeypatch.setattr(display._InFile, "first_s", 0.0)
+    monkeypatch.setattr(display._InFile, "every_s", 0.01)
+
+
+def test_a_pipe_gets_lines_that_say_how_far_it_is(
+    at_once: None, capfd: pytest.CaptureFixture[str]
+) -> None:
+    lines: list[str] = []
+    with progress_display("cases") as progress:
+        progress.say("measuring 40 cases")
+        task = progress.add_task("starting", total=40, note="")
+        for _ in range(2):
+            progress.update(task, advance=10, description="case 7", note="return -3.1")
+        while not lines:
+            lines = [line for line in capfd.readouterr().err.splitlines() if "20 of" in line]
+    assert lines[0].startswith("case 7: 50% · 20 of 40 cases · ")
+    assert " · return -3.1 · " in lines[0]
+    assert lines[0].endswith(" left")
+
+
+def test_lines_come_without_updates_too(at_once: None, capfd: pytest.CaptureFixture[str]) -> None:
+    said = ""
+    with progress_display(None) as progress:
+        task = progress.add_task("preparing", total=None, note="")
+        progress.update(task, description="compiling")
+        while said.count("\n") < 3:
+            said += capfd.readouterr().err
+    assert said.startswith("compiling · 0 s\n")
+
+
+def test_short_work_and_work_that_is_refused_say_nothing(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with progress_display("episodes") as progress:
+        task = progress.add_task("playing", total=2, note="")
+        progress.update(task, advance=1)
+    monkeypatch.setattr(display._InFile, "first_s", 0.0)
+    with progress_display("episodes") as progress:
+        progress.add_task("playing", total=2, note="")
+        time.sleep(0.05)
+    assert capsys.readouterr().err == ""
+
+
+def test_what_nobody_reads_any_more_does_not_stop_the_work(
+    at_once: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Gone:
+        tries = 0
+
+        def write(self, text: str) -> None:
+            self.tries += 1
+            raise BrokenPipeError
+
+        def flush(self) -> None: ...
+
+    gone = Gone()
+    monkeypatch.setattr(sys, "stderr", gone)
+    with progress_display(None) as progress:
+        progress.say("training")
+        progress.update(progress.add_task("training", total=1.0, note=""), completed=0.5)
+        wait_for(lambda: gone.tries > 3)
+
+
+# --- notebooks ------------------------------------------------------------------------------------
+
+
+class Cell:
+    """What a notebook shows below a cell: one output, shown and then written over."""
+
+    def __init__(self) -> None:
+        self.shown: list[str] = []
+
+    def display(self, content: dict[str, str], *, raw: bool, display_id: bool) -> "Cell":
+        assert raw
+        assert display_id
+        assert not self.shown
+        self.shown.append(content["text/plain"])
+        return self
+
+    def update(self, content: dict[str, str], *, raw: bool) -> None:
+        assert raw
+        self.shown.append(content["text/plain"])
+
+
+@pytest.fixture
+def cell(monkeypatch: pytest.MonkeyPatch) -> Cell:
+    """As if a kernel of Jupyter ran this."""
+    found = Cell()
+    ipython: Any = ModuleType("IPython")
+    ipython.get_ipython = lambda: SimpleNamespace(kernel=object())
+    ipython.display = ModuleType("IPython.display")
+    ipython.display.display = found.display
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    monkeypatch.setitem(sys.modules, "IPython.display", ipython.display)
+    return found
+
+
+def test_a_notebook_shows_it_in_the_cell_without_being_asked(
+    cell: Cell, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with progress_display("episodes", wanted=None) as progress:
+        progress.say("playing the nine cells")
+        task = progress.add_task("playing", total=10, note="")
+        progress.update(task, completed=5)
+        wait_for(lambda: "50%" in cell.shown[-1])
+        progress.update(task, completed=10)
+    assert cell.shown[0] == "playing the nine cells"
+    assert cell.shown[-1].startswith("playing the nine cells\nplaying: 100% · 10 of 10 episodes")
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_script_shows_nothing_without_being_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress_display(None, wanted=None) as progress:
+        progress.say("training")
+        assert type(progress) is Display
+        assert not progress.is_shown
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_notebook_can_be_told_to_show_nothing(cell: Cell) -> None:
+    with progress_display(None, wanted=False) as progress:
+        progress.say("training")
+    assert cell.shown == []
+
+
+def test_spans_of_time_are_told_in_the_unit_that_one_would_say() -> None:
+    assert [span(seconds) for seconds in (3.4, 119, 125, 7140, 12_000)] == [
+        "3 s", "119 s", "2 min", "119 min", "3 h 20 min",
+    ]  # fmt: skip
