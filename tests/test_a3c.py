@@ -101,6 +101,14 @@ def test_the_summary_is_that_of_any_algorithm(tmp_path: Path) -> None:
     assert {int(row["env"]) for row in episodes} == set(range(8))
 
 
+def test_schedules_of_workers_follow_the_time_of_a_run_that_ends_by_it(tmp_path: Path) -> None:
+    changes: dict[str, Any] = {"total_steps": 10**12, "duration": 2.0 / 3600}
+    train(config(tmp_path, learning_rate=1e-3, final_learning_rate=0.0, **changes))
+    rates = [float(row["learning_rate"]) for row in rows(tmp_path / "run", "updates")]
+    assert rates[-1] < 1e-3  # as it would stay with so large a budget
+    assert summary(tmp_path / "run")["state"] == "finished"
+
+
 def test_a_stopped_run_is_continued_where_it_was(tmp_path: Path) -> None:
     def stop(run: Run) -> None:
         if run.steps > 1_000:

@@ -15,6 +15,7 @@ import phalanx
 from phalanx.cage2.settings import count_cores
 from phalanx.cli import main
 from phalanx.config import TrainConfig
+from phalanx.errors import ConfigError
 from phalanx.run import Run
 from phalanx.run_folder import RunFolder
 from tests import odd_envs
@@ -204,6 +205,51 @@ def test_a_run_on_an_environment_goes_on_where_it_was(tmp_path: Path) -> None:
     assert second.steps == 10 * 32 * 6
     assert second.episodes >= first.episodes
     assert [int(row["update"]) for row in rows(tmp_path / "x", "updates")] == list(range(1, 7))
+
+
+def cart_pole() -> Any:
+    return gymnasium.make("CartPole-v1")
+
+
+def test_an_environment_may_be_given_as_a_function(tmp_path: Path) -> None:
+    def mine() -> Any:
+        return cart_pole()
+
+    longer = 10 * 32 * 6
+    named = phalanx.train(short(tmp_path, "named"))
+    given = phalanx.train(short(tmp_path, "given", env=mine, num_workers=1))
+    assert np.array_equal(theta(given), theta(named))
+    again = short(tmp_path, "given", env=mine, total_steps=longer, resume=tmp_path / "given")
+    assert phalanx.train(again).updates == 6
+    settings = (tmp_path / "given" / "config.yaml").read_text()
+    assert "env: function test_an_environment_may_be_given" in settings
+    with pytest.raises(ConfigError, match=r"was given from Python .* give it again"):
+        phalanx.train(short(tmp_path, "x", env=again.env_name))
+    with pytest.raises(ConfigError, match="env is 7: give a name, or a function"):
+        TrainConfig(env=7)  # type: ignore[arg-type]
+
+
+def test_a_function_that_a_module_has_is_found_again_by_its_place(tmp_path: Path) -> None:
+    phalanx.train(short(tmp_path, "x", env=cart_pole))
+    assert f"env: {HERE}:cart_pole\n" in (tmp_path / "x" / "config.yaml").read_text()
+    longer = short(
+        tmp_path, "x", env=f"{HERE}:cart_pole", total_steps=10 * 32 * 6, resume=tmp_path / "x"
+    )
+    assert phalanx.train(longer).updates == 6
+
+
+def test_how_many_environments_were_chosen_is_kept(tmp_path: Path) -> None:
+    run = phalanx.train(short(tmp_path, "x", num_envs="auto", total_steps=100))
+    size = run.config.num_envs
+    assert isinstance(size, int)
+    settings = (tmp_path / "x" / "config.yaml").read_text()
+    assert f"\nnum_envs: {size}\n" in settings
+    assert f"# --n-envs auto chose {size}; the choice depends on timing" in settings
+    summary = json.loads((tmp_path / "x" / "summary.json").read_text())
+    assert summary["num_envs"] == size
+    assert any("auto chose" in note for note in summary["notes"])
+    again = short(tmp_path, "x", num_envs="auto", total_steps=3 * 32 * size, resume=tmp_path / "x")
+    assert phalanx.train(again).config.num_envs == size
 
 
 def test_a_policy_is_evaluated_in_its_own_environment(

@@ -1,8 +1,11 @@
 """Training: equal seeds give equal weights, and stopping changes nothing."""
 
+import calendar
 import csv
+import dataclasses
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,6 +18,8 @@ import pytest
 import torch
 
 import phalanx
+from phalanx import display
+from phalanx.agents import AGENTS
 from phalanx.cage2.rule import cache_folder
 from phalanx.checkpoint import load_checkpoint, save_checkpoint
 from phalanx.cli import main
@@ -46,7 +51,10 @@ def theta(run: Run) -> Any:
 def rows(path: Path, name: str) -> list[dict[str, str]]:
     """A table without the columns of time."""
     with (path / f"{name}.csv").open() as file:
-        return [{k: v for k, v in row.items() if k[-2:] != "_s"} for row in csv.DictReader(file)]
+        return [
+            {k: v for k, v in row.items() if k[-2:] != "_s" and k != "wall_time"}
+            for row in csv.DictReader(file)
+        ]
 
 
 def test_rows_of_a_run_that_was_killed_before_its_first_checkpoint_are_forgotten(
@@ -130,6 +138,30 @@ def test_a_run_folder_holds_everything(tmp_path: Path) -> None:
     assert sorted(names) == [
         ".lock", "checkpoints", "config.yaml", "episodes.csv", "summary.json", "updates.csv",
     ]  # fmt: skip
+
+
+def test_a_run_gives_its_tables_as_arrays_and_says_in_a_line_how_it_went(tmp_path: Path) -> None:
+    begun, during = time.time(), []
+
+    def look(run: Run) -> None:
+        during.append((repr(run), len(run.read_updates()["update"])))
+
+    run = train(small(tmp_path, "run", total_steps=96 * 25 * 3), on_update=look)
+    assert [rows for _, rows in during] == [1, 2, 3]
+    assert during[0][0].startswith("<Run: running, 0 episodes, ")
+    updates, episodes = run.read_updates(), run.read_episodes()
+    assert updates["steps"].tolist() == [2400, 4800, 7200]
+    assert (np.diff(updates["elapsed_s"]) > 0).all()
+    assert updates["elapsed_s"][-1] <= run.elapsed_s
+    wall = [calendar.timegm(time.strptime(t, "%Y-%m-%dT%H:%M:%SZ")) for t in updates["wall_time"]]
+    assert begun - 1 <= wall[0] <= wall[-1] <= time.time()
+    mean = episodes["return"].mean()
+    assert repr(run) == (
+        f"<Run: finished, {run.episodes} episodes, mean return {mean:.2f} of the last "
+        f"{run.episodes}, {tmp_path / 'run'}>"
+    )
+    again = phalanx.read_table(tmp_path / "run", "episodes")
+    np.testing.assert_array_equal(again["return"], episodes["return"])
 
 
 def test_training_learns(tmp_path: Path) -> None:
@@ -225,8 +257,16 @@ def test_a_network_of_ones_own_is_evaluated_only_by_its_name(
 def test_the_fastest_number_of_networks_is_found(tmp_path: Path) -> None:
     config = small(tmp_path, "auto", num_envs="auto", total_steps=1, update_steps=2, horizon=10)
     run = phalanx.train(config)
-    assert run.config.num_envs in SIZES
-    assert f"num_envs: {run.config.num_envs}" in (tmp_path / "auto" / "config.yaml").read_text()
+    size = run.config.num_envs
+    assert size in SIZES
+    settings = (tmp_path / "auto" / "config.yaml").read_text()
+    assert f"num_envs: {size}" in settings
+    (note,) = json.loads((tmp_path / "auto" / "summary.json").read_text())["notes"]
+    assert note.startswith(f"--n-envs auto chose {size}, by thousand turns/s measured here (256: ")
+    assert f"give --n-envs {size} to get the same run from the same seed again" in note
+    assert settings.startswith(f"# {note}\n")
+    longer = dataclasses.replace(config, total_steps=3 * int(size), resume=tmp_path / "auto")
+    assert phalanx.train(longer).config.num_envs == size  # not chosen anew
 
 
 def test_curves_are_there_for_tensorboard(tmp_path: Path) -> None:
@@ -240,6 +280,17 @@ def test_curves_are_there_for_tensorboard(tmp_path: Path) -> None:
     assert steps == [96 * 25 * k for k in range(1, 7)]
     wanted = [float(row["entropy"]) for row in rows(tmp_path / "run", "updates")]
     assert [p.value for p in read.Scalars("entropy")] == pytest.approx(wanted, rel=1e-5)
+
+
+def test_training_begins_with_the_champion_and_a_fresh_optimiser(tmp_path: Path) -> None:
+    config = small(
+        tmp_path, "run", start_from="champion", hidden=(64, 64), observation="memory",
+        total_steps=96 * 25, learning_rate=1e-9, final_learning_rate=1e-9,
+    )  # fmt: skip
+    run = train(config)
+    champion, _ = load_checkpoint(AGENTS["champion"])
+    np.testing.assert_allclose(theta(run), champion["theta"], atol=1e-6)
+    assert 0 < run.learner.stepper.steps < 20  # of this run alone
 
 
 # --- what can go wrong ----------------------------------------------------------------------------
@@ -323,8 +374,12 @@ def test_a_loss_that_is_no_number_stops_the_run_and_keeps_what_was_good(tmp_path
     def spoil(run: Run) -> None:
         run.learner.stepper.policy.theta[:] = np.nan
 
-    with pytest.raises(RunError, match=r"update \d gave a \w+ that is no number.*failed.npz"):
+    with pytest.raises(
+        RunError, match=r"update \d gave a \w+ that is no number.*failed.npz"
+    ) as told:
         train(config, on_update=spoil)
+    last = tmp_path / "run" / "checkpoints" / "last.npz"
+    assert ("last.npz" in str(told.value)) == last.exists()
     assert json.loads((tmp_path / "run" / "summary.json").read_text())["state"] == "failed"
     assert (tmp_path / "run" / "checkpoints" / "failed.npz").exists()
 
@@ -347,7 +402,8 @@ def test_a_full_disk_gets_one_line_and_loses_nothing_saved(tmp_path: Path) -> No
         env={**os.environ, "PHALANX_CACHE_DIR": str(cache_folder().parent)},  # type: ignore[union-attr]
     )  # fmt: skip
     assert ran.returncode == 2
-    said = [line for line in ran.stderr.splitlines() if "compiling" not in line]
+    progress = ("training", "phalanx: compiling")
+    said = [line for line in ran.stderr.splitlines() if not line.startswith(progress)]
     assert len(said) == 1
     assert "cannot write" in said[0]
     assert "File too large" in said[0]
@@ -381,6 +437,49 @@ def test_a_run_stopped_within_its_duration_is_not_finished(
     run = train(small(tmp_path, "run", duration=1.0))
     assert run.stopped
     assert json.loads((tmp_path / "run" / "summary.json").read_text())["state"] == "stopped"
+
+
+@pytest.fixture
+def a_quarter_of_an_hour_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Time goes by in updates."""
+    monkeypatch.setattr(Run, "elapsed_s", property(lambda run: 900.0 * run.updates))
+
+
+@pytest.mark.usefixtures("a_quarter_of_an_hour_each")
+def test_schedules_follow_the_time_of_a_run_that_ends_by_it(tmp_path: Path) -> None:
+    changes: dict[str, Any] = {
+        "total_steps": 10**9, "learning_rate": 1e-3, "final_learning_rate": 0.0,
+        "restore_curriculum": 0.5,
+    }  # fmt: skip
+    run = train(small(tmp_path, "run", duration=1.0, **changes))
+    assert not run.stopped
+    table = run.read_updates()
+    assert table["learning_rate"] == pytest.approx([1e-3, 0.75e-3, 0.5e-3, 0.25e-3])
+    assert table["restore_price"] == pytest.approx([0.2, 0.6, 1.0, 1.0])
+    facts = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert (facts["state"], facts["schedule_progress"]) == ("finished", 0.75)
+    with pytest.raises(RunError, match=r"is finished: 4 updates; raise --duration"):
+        train(small(tmp_path, "run", duration=1.0, resume=tmp_path / "run", **changes))
+    more = train(small(tmp_path, "run", duration=1.5, resume=tmp_path / "run", **changes))
+    assert more.updates == 6
+    assert more.read_updates()["learning_rate"][-1] == pytest.approx(1e-3 / 6, rel=1e-4)
+
+
+@pytest.mark.usefixtures("a_quarter_of_an_hour_each")
+def test_a_run_whose_budget_ends_before_its_time_is_as_without_a_limit(tmp_path: Path) -> None:
+    limited = train(small(tmp_path, "limited", duration=10.0))
+    assert np.array_equal(theta(limited), theta(train(small(tmp_path, "free"))))
+
+
+def test_time_before_a_run_was_continued_counts(tmp_path: Path) -> None:
+    first = train(small(tmp_path, "run", total_steps=96 * 25))
+    path = first.folder.checkpoint
+    template = first._saved()[0] | first.learner.stepper.optimiser()
+    arrays, facts = load_checkpoint(path, template)
+    assert facts["elapsed_s"] == pytest.approx(first.elapsed_s)
+    save_checkpoint(path, arrays, facts | {"elapsed_s": 7000.0})
+    second = train(small(tmp_path, "run", resume=tmp_path / "run", duration=2.0))
+    assert 7000 < second.read_updates()["elapsed_s"][1] < 7200
 
 
 def test_an_episode_cut_before_the_last_horizon_goes_on_in_value(tmp_path: Path) -> None:
@@ -456,12 +555,44 @@ def test_settings_come_from_defaults_then_file_then_flags(
     assert "gamma: 0.8" in settings
     assert "num_envs: 96" in settings
     assert "clip: 0.2" in settings
+    score = json.loads((tmp_path / "run" / "summary.json").read_text())["score"]
+    assert [cell["horizon"] for cell in score["cells"]] == [10, 10, 10]
+    assert all(cell["low"] <= cell["mean"] <= cell["high"] for cell in score["cells"])
+    assert score["total"] == pytest.approx(sum(cell["mean"] for cell in score["cells"]))
+    assert (score["rules"], score["cells"][0]["episodes"]) == ("2.1-leaderboard", 1000)
     assert from_file(TrainConfig, write(file, "critic_truth: 'false'\ntarget_kl: null\n")) == {
         "critic_truth": False
     }
     file.write_text("gama: 0.9\n")
     assert main(["train", "--config", str(file)]) == 2
     assert "did you mean gamma" in capsys.readouterr().err
+
+
+def test_a_run_that_is_piped_says_what_is_trained_and_how_that_goes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(display._InFile, "first_s", 0.0)
+    monkeypatch.setattr(display._InFile, "every_s", 0.001)
+    flags = "--n-envs 96 --hidden 8 --update-steps 10 --horizon 10 --total-steps 19200"
+    assert main(["train", *flags.split(), "--output-dir", str(tmp_path), "--name", "run"]) == 0
+    said = capsys.readouterr()
+    first, *others = said.err.splitlines()
+    assert first == (
+        "training with ppo on cage2 against b_line=0.5,meander=0.5, 96 environments, 19,200 steps; "
+        f"run folder {tmp_path / 'run'}"
+    )
+    learning = [line for line in others if "a second" in line]
+    assert re.match(r"training: \d+% · [\d,]+ episodes · [\d,]+ a second · b_line -\d", learning[0])
+    assert "training:" not in said.out
+
+
+def test_training_from_python_says_nothing_unless_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    train(small(tmp_path, "quiet", total_steps=96 * 25))
+    assert capsys.readouterr() == ("", "")
+    train(small(tmp_path, "told", total_steps=96 * 25), progress=True)
+    assert capsys.readouterr().err.startswith("training with ppo on cage2")
 
 
 def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path: Path) -> None:

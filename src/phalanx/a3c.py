@@ -28,6 +28,7 @@ from phalanx.errors import ConfigError
 from phalanx.learn.a3c import A3C
 from phalanx.learn.shared import (
     BEATS,
+    ELAPSED_MS,
     EPISODES,
     EPISODES_BEFORE,
     STEPS,
@@ -69,7 +70,7 @@ def on_shared_weights(config: TrainConfig, network: Network | None) -> Recipe:
     setup = Setup(0, num_workers, n_envs, config, network, memory_fd, stepper.size, 0)
     workers = SharedWorkers(setup, shared, threads)
     note = f"{n_envs} environments; {num_workers} workers on {cores} cores, {threads} threads each"
-    return Recipe(workers, learner, device, threads, (config.env,), note)
+    return Recipe(workers, learner, device, threads, (config.env_name,), note, num_envs=n_envs)
 
 
 def threads_worth_having(config: TrainConfig, n_envs: int, num_workers: int, threads: int) -> int:
@@ -165,6 +166,10 @@ class SharedWorkers:
         """What was done before, by workers that are no more."""
         self.shared.counters[EPISODES_BEFORE] = episodes
         self.shared.counters[STEPS_BEFORE] = steps
+
+    def tell_time(self, elapsed_s: float) -> None:
+        """How long the run has taken, which `--duration` has schedules follow."""
+        self.shared.counters[ELAPSED_MS] = int(1000 * elapsed_s)
 
     def hear(self) -> list[Tally]:
         """What was done since; waits for something, but not for long."""

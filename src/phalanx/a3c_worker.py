@@ -136,7 +136,8 @@ class Worker:
 
     def _progress(self) -> float:
         shared = self.shared
-        return progress_of(self.config, shared.updates, shared.episodes, shared.steps)
+        done = shared.updates, shared.episodes, shared.steps
+        return progress_of(self.config, *done, shared.elapsed_s)
 
     def _update(self, progress: float) -> Tally:
         """Play a rollout, and take one step for it."""
@@ -148,7 +149,7 @@ class Worker:
         collected = time.perf_counter()
         metrics = self.learner.update(rollout, rate, entropy_weight)
         lag = self.learner.stepper.steps - 1 - version  # what others did meanwhile
-        episodes = episodes_of(rollout, (self.config.env,), self.first_env)
+        episodes = episodes_of(rollout, (self.config.env_name,), self.first_env)
         self._own[STEPS] += rollout.rewards.size
         self._own[EPISODES] += len(episodes)
         return Tally(

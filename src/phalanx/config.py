@@ -4,7 +4,7 @@ The string under a field is its help. What cannot work is refused when the objec
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,6 +20,7 @@ from phalanx.cage2.settings import (
     rule_set_number,
 )
 from phalanx.cage2.workflow import COMPLIANCE_RULES, parse_order
+from phalanx.envs.places import place_of
 from phalanx.errors import ConfigError
 from phalanx.results import check_writable
 from phalanx.settings import Above, FolderName, OneOf, Only, OrWord, Within, checked
@@ -83,8 +84,9 @@ class TrainConfig:
     samples ahead (--algo impala, --algo a3c) depends on who is ready first.
     """
 
-    env: str = "cage2"
-    """cage2, a Gymnasium id such as CartPole-v1, module:factory, or cyborg (the original)"""
+    env: str | Callable[[], Any] = "cage2"
+    """cage2, a Gymnasium id such as CartPole-v1, module:factory, or cyborg (the original); from
+    Python also a function that builds one environment"""
     algo: Annotated[str, OneOf("", *ALGORITHMS)] = ""
     """ppo, impala (samplers out of step, V-trace), or a3c (workers that share weights); ppo if not
     given, with --runner ray impala"""
@@ -97,7 +99,8 @@ class TrainConfig:
     num_envs: Annotated[int | str, Within(1, MAX_NETWORKS), OrWord("auto")] = by_env(
         512, "auto", aliases=("--n-envs",)
     )
-    """environments side by side; auto: the fastest number, by a short trial"""
+    """environments side by side; auto: the fastest number, by a short trial (the seed gives the
+    same run again only with the number that was chosen)"""
     num_workers: Annotated[int | str, Within(0, 1024), OrWord("auto"), WORKERS] = "auto"
     """processes that step environments other than CAGE-2; 0: this one; auto: by a short trial"""
     num_envs_per_worker: Annotated[int | None, Within(1, MAX_NETWORKS)] = None
@@ -131,7 +134,8 @@ class TrainConfig:
     )
     """when to stop, in steps of all environments; takes precedence over --total-episodes"""
     duration: Annotated[float | None, Above(0, 1e6)] = None
-    """stop after so many hours at the latest"""
+    """stop after so many hours of training at the latest, those before --resume included; schedules
+    follow the time, so that the weights depend on this machine's speed"""
     update_steps: Annotated[int, Within(1, 10**6)] = by_env(
         100, 128, impala=(100, 32), a3c=(100, 8)
     )
@@ -261,8 +265,8 @@ class TrainConfig:
             parse_order(str(self.workflow))
         if self.workflow is not None and self.env != "cage2":
             raise ConfigError(
-                f"--workflow is for the compiled CAGE-2, not for --env {self.env}; its policies "
-                "can be judged in the original: phalanx evaluate RUN --simulator cyborg"
+                f"--workflow is for the compiled CAGE-2, not for --env {self.env_name}; its "
+                "policies can be judged in the original: phalanx evaluate RUN --simulator cyborg"
             )
 
     def default_by_env(self, choices: Mapping[str, Any]) -> Any:
@@ -271,7 +275,7 @@ class TrainConfig:
         return pair[0] if self.env == "cage2" else pair[1]
 
     def _check_env(self) -> None:
-        module, colon, factory = self.env.partition(":")
+        module, colon, factory = self.env_name.partition(":")
         if not module or (colon and not factory):
             raise ConfigError(
                 f"env is {self.env!r:.80}: give cage2, cyborg, a Gymnasium id such as CartPole-v1, "
@@ -304,10 +308,16 @@ class TrainConfig:
 
     def as_dict(self) -> dict[str, Any]:
         """The settings as plain values, as config.yaml has them."""
-        plain = dataclasses.asdict(self)
+        plain = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}
         for name in ("resume", "config", "output_dir", "name"):
             plain.pop(name)
-        return plain | {"hidden": list(self.hidden), "condition": list(self.condition)}
+        lists = {"hidden": list(self.hidden), "condition": list(self.condition)}
+        return plain | lists | {"env": self.env_name}
+
+    @property
+    def env_name(self) -> str:
+        """The environment in words; a function by its place, if that is how it is found again."""
+        return self.env if isinstance(self.env, str) else place_of(self.env)
 
 
 @checked

@@ -104,5 +104,6 @@ _KINDS = {
     "tables": _are_table_sizes,
     "seconds": _are_seconds,
     "recent": _are_episodes,
+    "elapsed_s": _is_number,
     **dict.fromkeys(COUNTS, _is_count),
 }

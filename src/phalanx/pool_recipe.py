@@ -48,7 +48,8 @@ def on_pool(config: TrainConfig, network: Network | None) -> Recipe:
         raise
     source, learner = open_source(config, [sampler]), open_learner(config, stepper)
     note = f"{pool.n_envs} environments; {pool.reason}{threads_note(pool.num_workers)}"
-    return Recipe(source, learner, device, count_threads(config), (config.env,), note)
+    kinds, threads = (config.env_name,), count_threads(config)
+    return Recipe(source, learner, device, threads, kinds, note, num_envs=pool.n_envs)
 
 
 def open_networks(

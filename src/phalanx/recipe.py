@@ -52,6 +52,8 @@ class Recipe:
     """what was measured and chosen at the start"""
     leave: Callable[[], None] = lambda: None
     """what is to be done after the samplers are closed"""
+    num_envs: int | None = None
+    """environments, where the settings left their number open"""
 
     @property
     def sampler(self) -> Any:
@@ -245,8 +247,10 @@ def chosen_actions(name: str) -> npt.NDArray[np.bool_]:
 # --- rewards and schedules ------------------------------------------------------------------------
 
 
-def progress_of(config: TrainConfig, updates: int, episodes: int, steps: int) -> float:
-    """How much of a run is done, 0 to 1."""
+def progress_of(
+    config: TrainConfig, updates: int, episodes: int, steps: int, elapsed_s: float
+) -> float:
+    """How much of a run is done, 0 to 1: of its budget or of its time, whichever ends it first."""
     if config.env == "cage2" and config.algo == "ppo":
         done = updates / config.total_updates
     elif config.total_steps is not None:
@@ -255,6 +259,8 @@ def progress_of(config: TrainConfig, updates: int, episodes: int, steps: int) ->
         done = steps / (int(config.total_episodes or 1) * config.horizon)
     else:
         done = episodes / int(config.total_episodes or 1)
+    if config.duration is not None:
+        done = max(done, elapsed_s / (3600 * config.duration))
     return min(1.0, done)
 
 

@@ -382,7 +382,7 @@ def open_stepper(
 
         seen, done = facts[0]["spaces"]
         _, stepper, device = open_networks(config, seen, done, network)
-        return stepper, device, (config.env,)
+        return stepper, device, (config.env_name,)
     policy, kinds = make_policy(config), kinds_of_episodes(config.red_agent)
     if not plain_is_asked(config, network):
         crew = Crew(count_threads(config))

@@ -1,5 +1,6 @@
 """One training run: what it plays with, what it logs, and how it is saved and continued."""
 
+import dataclasses
 import math
 import sys
 import time
@@ -39,13 +40,14 @@ from phalanx.recipe import (
 )
 from phalanx.run_folder import RunFolder
 from phalanx.sources import InStep, Replay
+from phalanx.tables import Columns, read_table
 from phalanx.tally import COMPLIANCE, Episode, Tally, compliance_of, episodes_of, passes_gate
 
 BEFORE = ("update", "episodes", "steps", "return")
 AFTER = (
     "learning_rate", "entropy_weight", "restore_price", "policy_loss", "value_loss", "entropy",
     "kl", "clip_fraction", "explained_variance", "grad_norm", "epochs", "lag", "dropped_steps",
-    "collect_s", "learn_s",
+    "collect_s", "learn_s", "elapsed_s", "wall_time",
 )  # fmt: skip
 MAY_CHANGE = (
     "total_episodes", "total_steps", "duration", "num_threads", "checkpoint_every", "num_workers",
@@ -67,6 +69,8 @@ class Run:
     ) -> None:
         self.config, self.folder = config, folder
         self.recipe = open_recipe(config, network)
+        if config.num_envs == "auto" and self.recipe.num_envs is not None:
+            self.config = dataclasses.replace(config, num_envs=self.recipe.num_envs)
         self.source, self.learner = self.recipe.source, self.recipe.learner
         self.workers = self.source if config.algo == "a3c" else None
         self._heard_at = 0.0
@@ -83,6 +87,10 @@ class Run:
         self.rollouts: Counter[str] = Counter()  # learnt from, or dropped because too old
         self.seconds = {"collect": 0.0, "learn": 0.0, "other": 0.0}
         self.recent: deque[Episode] = deque(maxlen=RECENT)
+        self.schedule_progress = 0.0  # that of the last update: what its schedules went by
+        self._began, self._ended, self._before_s = time.monotonic(), math.inf, 0.0
+        self.state = "running"
+        self.notes = [self.recipe.note] if self.recipe.note else []  # chosen at the start, and why
         self.stopped = False
         self.enough = False  # whoever watches may end the run before its budget is spent
         self.faults_recorded = 0
@@ -97,10 +105,37 @@ class Run:
     def sampler(self) -> Any:
         return self.recipe.sampler
 
+    def __repr__(self) -> str:
+        returns = [episode.total for episode in self.recent]
+        mean = f"mean return {_mean(returns):.2f} of the last {len(returns):,}, " if returns else ""
+        return f"<Run: {self.state}, {self.episodes:,} episodes, {mean}{self.folder.path}>"
+
+    def read_updates(self) -> Columns:
+        """A column of numbers for each name in updates.csv; pandas.DataFrame takes it as it is."""
+        return self._read("updates")
+
+    def read_episodes(self) -> Columns:
+        """The same of episodes.csv."""
+        return self._read("episodes")
+
+    def _read(self, name: str) -> Columns:
+        self.folder.flush()
+        return read_table(self.folder.path, name)
+
     @property
     def progress(self) -> float:
         """How much of the run is done, 0 to 1."""
-        return progress_of(self.config, self.updates, self.episodes, self.steps)
+        done = self.updates, self.episodes, self.steps
+        return progress_of(self.config, *done, self.elapsed_s)
+
+    def begin(self) -> None:
+        """Now its time begins to count."""
+        self._began = time.monotonic()
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds of training, those before it was continued included."""
+        return self._before_s + min(time.monotonic(), self._ended) - self._began
 
     @property
     def spent_s(self) -> float:
@@ -110,6 +145,8 @@ class Run:
     def step(self) -> bool:
         """One update: sample, learn, record; or what workers did meanwhile, which may be nothing"""
         if self.workers is not None:
+            self.schedule_progress = self.progress
+            self.workers.tell_time(self.elapsed_s)
             return self._record_workers(self.workers.hear)
         tally = self._learn()
         learnt = time.perf_counter()
@@ -122,6 +159,7 @@ class Run:
     def _learn(self) -> Tally:
         """Sample, learn."""
         c, f = self.config, self.progress
+        self.schedule_progress = f
         began = time.perf_counter()
         shaped = shaping(c, self.weights, f)
         if self.gate is not None:
@@ -151,11 +189,11 @@ class Run:
     def _hold_gate(self, rollout: Rollout) -> None:
         """`--alignment gate`: what the next fixes gain or cost."""
         if self.gate is not None:
-            self.gate.move(rollout.conducts[rollout.counted], self.progress)
+            self.gate.move(rollout.conducts[rollout.counted], self.schedule_progress)
 
     def record(self, tally: Tally) -> None:
         """Count what updates gave, and write it down."""
-        price = restore_price(self.config, self.progress)
+        price = restore_price(self.config, self.schedule_progress)
         self.updates += tally.updates
         self.steps += tally.steps
         self.dropped_steps += tally.dropped
@@ -167,16 +205,24 @@ class Run:
             "episodes": self.episodes, "learning_rate": tally.rate,
             "entropy_weight": tally.entropy_weight, "restore_price": price, "lag": tally.lag,
             "dropped_steps": tally.dropped, "collect_s": tally.collect_s, "learn_s": tally.learn_s,
+            "elapsed_s": self.elapsed_s,
+            "wall_time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             **tally.metrics,
         }  # fmt: skip
         self.folder.table("updates").add(self.columns, [[_short(row[n]) for n in self.columns]])
         self.record_faults()
         self.folder.events.add(self.steps, row)
 
+    def end(self, state: str) -> None:
+        """Sum up what there is: the run is finished, stopped or failed."""
+        self.state = state
+        self.folder.write_summary(summary(self, state))
+
     def rest(self) -> None:
-        """Let workers stop, and record what they have finished."""
+        """Let workers stop, and record what they have finished; no more time is counted."""
         if self.workers is not None:
             self._record_workers(self.workers.finish)
+        self._ended = time.monotonic()
 
     def _record_workers(self, hear: Callable[[], list[Tally]]) -> bool:
         """What workers did, and the time that it took: theirs is spent side by side."""
@@ -206,13 +252,14 @@ class Run:
         """Stop at a loss that is no number; the weights that gave it are kept beside the last."""
         wrong = [name for name, value in metrics.items() if not math.isfinite(value)]
         if wrong:
-            failed = self.folder.checkpoint.with_name("failed.npz")
+            last = self.folder.checkpoint
+            failed = last.with_name("failed.npz")
             self.save(failed)
-            self.folder.write_summary(summary(self, "failed"))
+            self.end("failed")
+            before = f", {last.name} those of the last checkpoint before" if last.exists() else ""
             raise RunError(
                 f"update {self.updates} gave a {wrong[0]} that is no number; {failed} holds the "
-                f"weights after it, {self.folder.checkpoint.name} those of the last checkpoint "
-                "before it; try a lower --learning-rate"
+                f"weights after it{before}; try a lower --learning-rate"
             )
 
     def _record_episodes(self, ended: list[Episode]) -> dict[str, float]:
@@ -262,6 +309,7 @@ class Run:
             "episodes": self.episodes,
             "steps": self.steps,
             "seconds": self.seconds,
+            "elapsed_s": self.elapsed_s,
             "recent": list(self.recent),
             "tables": {name: self.folder.table(name).size() for name in GOES_BACK},
         }
@@ -317,6 +365,7 @@ class Run:
         self.updates, self.episodes = facts["updates"], facts["episodes"]
         self.steps = facts["steps"]
         self.seconds = facts["seconds"]
+        self._before_s = elapsed_before(facts)
         if self.workers is not None:
             self.workers.go_on_from(self.episodes, self.steps)
         self.recent.extend(Episode(*values) for values in facts["recent"])
@@ -327,6 +376,11 @@ class Run:
 
 # What a checkpoint of other networks, or one that somebody has made up, makes a learner raise.
 _UNFIT = (KeyError, TypeError, ValueError, OverflowError, AttributeError, IndexError, RuntimeError)
+
+
+def elapsed_before(facts: dict[str, Any]) -> float:
+    """Seconds of training that a checkpoint has behind it."""
+    return float(facts.get("elapsed_s", sum(facts.get("seconds", {}).values())))
 
 
 def check_same_settings(folder: Path, config: TrainConfig, facts: dict[str, Any]) -> None:
@@ -390,12 +444,16 @@ def summary(run: Run, state: str) -> dict[str, Any]:
         returns[name] = [e.total for e in run.recent if e.kind == name]
     return {
         "algorithm": run.config.algo,
-        "env": run.config.env,
+        "env": run.config.env_name,
+        "num_envs": run.config.num_envs,
+        "notes": run.notes,
         "state": state,
+        "schedule_progress": run.schedule_progress,
         "steps": run.steps,
         "episodes": run.episodes,
         "updates": run.updates,
         "seconds": seconds,
+        "elapsed_s": run.elapsed_s,
         "steps_per_s": run.steps / seconds,
         "episodes_per_s": run.episodes / seconds,
         "time_split": {name: spent / seconds for name, spent in run.seconds.items()},

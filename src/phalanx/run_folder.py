@@ -67,13 +67,20 @@ class RunFolder:
     def checkpoint(self) -> Path:
         return self.path / "checkpoints" / "last.npz"
 
-    def write_config(self, settings: dict[str, Any]) -> None:
-        self.write("config.yaml", yaml.safe_dump(settings, sort_keys=False))
+    def write_config(self, settings: dict[str, Any], notes: Iterable[str] = ()) -> None:
+        """The settings, and above them what was chosen at the start, and why."""
+        lines = "".join(f"# {note}\n" for note in notes)
+        self.write("config.yaml", lines + yaml.safe_dump(settings, sort_keys=False))
 
     def table(self, name: str) -> "Table":
         if name not in self._tables:
             self._tables[name] = Table(self.path / f"{name}.csv")
         return self._tables[name]
+
+    def flush(self) -> None:
+        """Write all rows that were given."""
+        for table in self._tables.values():
+            table.flush()
 
     def forget_rows(self) -> None:
         """Begin with empty tables: a run that was killed before its first checkpoint left some."""

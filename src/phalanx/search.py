@@ -52,7 +52,7 @@ Heard = Callable[["Search", Run | None], None]
 def search(config: SearchConfig, heard: Heard = lambda *_: None) -> "Search":
     """Search until the budget is spent, or SIGINT or SIGTERM.
 
-    heard: is told of each update of a training run, and of each visit.
+    heard: is told of the beginning, of each update of a training run, and of each visit.
     """
     if config.resume is not None and not is_search(config.resume):
         raise RunError(f"there is no search in {config.resume}; give its folder to --resume")
@@ -158,6 +158,7 @@ class Search:
 
     def go(self) -> None:
         """All of it, or what is left of it."""
+        self._heard(self, None)
         try:
             if not self.merged:
                 school = self.workshop.go_to_school(self.first_orders()[0])

@@ -4,12 +4,11 @@ import sys
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console, Group
-from rich.live import Live
+from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from phalanx.cage2.workflow import order_name, short_name
+from phalanx.display import progress_display
 from phalanx.errors import MissingError
 from phalanx.evaluation import HALF_WIDTH
 from phalanx.run import Run
@@ -22,12 +21,18 @@ SHOWN = 10  # orders of the live table
 
 def main(config: SearchConfig) -> int:
     """Search with a live table, then say who won and by how much."""
-    console = Console(stderr=True)
-    with Live(console=console, auto_refresh=False, transient=True) as live:
+    with progress_display(None) as progress:
+        task = progress.add_task("searching", total=None, note="")
 
         def heard(found: Search, run: Run | None) -> None:
-            if console.is_terminal:
-                live.update(Group(progress_line(found, run), best_so_far(found)), refresh=True)
+            if run is None:  # it begins, or an order was visited
+                if progress.below is None:
+                    progress.say(opening(found))
+                progress.below = best_so_far(found)
+            note = how_it_goes(found, run)
+            progress.update(
+                task, description=found.phase, completed=share(found, run), total=1.0, note=note
+            )
 
         found = search(config, heard)
     print(
@@ -59,20 +64,31 @@ def draw(found: Search) -> None:
         print(f"no plots: {error}")
 
 
-def progress_line(found: Search, run: Run | None) -> Text:
-    """What is being done, how far the budget is spent, how fast, and how well."""
-    training = 0 if run is None else run.episodes
-    done = found.episodes + (training if found.phase != "training without workflows" else 0)
-    line = f"{found.phase} · {min(1.0, done / found.config.budget):.0%} of the budget"
+def opening(found: Search) -> str:
+    """What is searched, and where."""
+    c = found.config
+    return (
+        f"searching {len(c.candidates())} orders against {c.red_agent}, {c.budget:,} episodes; "
+        f"folder {found.folder.path}"
+    )
+
+
+def share(found: Search, run: Run | None) -> float:
+    """How far the budget is spent, the training under way included."""
+    done = found.episodes
+    if run is not None and found.phase != "training without workflows":
+        done += run.episodes
+    return min(1.0, done / found.config.budget)
+
+
+def how_it_goes(found: Search, run: Run | None) -> str:
+    """How many orders were tried; of a training run under way, how fast and how well."""
+    words = [f"{len(found.visits)} orders tried"]
     if run is not None and run.recent:
         mean = sum(episode.total for episode in run.recent) / len(run.recent)
-        speed = run.episodes / run.spent_s
-        left = (found.config.budget - done) / speed
-        followed = in_words(compliance_of(run.recent))
-        line += f" · {speed:,.0f} episodes/s · return {mean:.1f} · {followed}"
-        if left > 0:
-            line += f" · about {left:,.0f} s left"
-    return Text(line)
+        words.append(f"{run.episodes:,} episodes at {run.episodes / run.spent_s:,.0f} a second")
+        words += [f"return {mean:.1f}", in_words(compliance_of(run.recent))]
+    return " · ".join(words)
 
 
 def best_so_far(found: Search) -> Table:

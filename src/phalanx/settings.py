@@ -28,7 +28,13 @@ LONGEST_LIST = 1000
 LARGEST = 2**64
 Class = TypeVar("Class", bound=type)
 
-_WANTED = {int: "a whole number", float: "a number", bool: "true or false", str: "a word"}
+_WANTED = {
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    str: "a word",
+    Path: "a path",
+}
 
 
 @dataclass(frozen=True)
@@ -231,7 +237,7 @@ def _of_kind(name: str, kinds: tuple[Any, ...], value: Any) -> Any:
             return value
     elif callable(value) and any(typing.get_origin(kind) is Callable for kind in kinds):
         return value
-    wanted = " or ".join(_WANTED.get(kind, "a path") for kind in kinds)
+    wanted = " or ".join(_WANTED.get(kind, "a function") for kind in kinds)
     raise ConfigError(f"{name} must be {wanted}, got {value!r:.80}")
 
 

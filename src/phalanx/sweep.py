@@ -212,7 +212,7 @@ def play(trial: Trial, stop: Path, report: Callable[[dict[str, Any]], None]) -> 
             run.enough = stop.exists()
 
     try:
-        run = train(trial.config, on_update=heard)
+        run = train(trial.config, on_update=heard, progress=False)
     except Exception as error:
         return {"outcome": Outcome("failed", error=_noted(error, trial.path))._asdict()}
     state = "stopped" if run.enough and run.progress < 1 else "finished"

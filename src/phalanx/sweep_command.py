@@ -15,10 +15,15 @@ from phalanx.sweep_config import SweepConfig
 def main(config: SweepConfig) -> int:
     """Sweep with a progress line, then show the combinations, best first."""
     with progress_display(None) as progress:
-        task = progress.add_task("sweep", total=len(config.trials), note="starting Ray")
+        total, begun = len(config.trials), False
+        task = progress.add_task("sweep", total=total, note="starting Ray")
 
         def heard(swept: Sweep) -> None:
-            note = f"{len(swept.outcomes)} of {len(config.trials)} trials done"
+            nonlocal begun
+            if not begun:
+                progress.say(f"sweeping: {total} trials; folder {swept.path}")
+                begun = True
+            note = f"{len(swept.outcomes)} of {total} trials done"
             note += f", {len(swept.running)} running"
             best = swept.ranking()[0]
             if best.mean is not None:

@@ -2,10 +2,10 @@
 
 import contextlib
 import dataclasses
+import json
 import math
 import signal
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
@@ -17,14 +17,14 @@ from phalanx.agents import AGENTS, agent_path
 from phalanx.cage2.scenario import HORIZONS
 from phalanx.checkpoint import last_checkpoint, read_facts
 from phalanx.config import TrainConfig
-from phalanx.display import progress_display
+from phalanx.display import progress_display, span
 from phalanx.errors import RunError, WorkerError
 from phalanx.evaluate_config import EvaluateConfig
-from phalanx.evaluation import evaluate, interval, show_beside_published
+from phalanx.evaluation import as_json, evaluate, interval, show_beside_published
 from phalanx.evaluation import show as show_table
 from phalanx.learn.sampler import Stopped
 from phalanx.recipe import Network, choose_num_envs, progress_of
-from phalanx.run import Run, check_same_settings, summary
+from phalanx.run import Run, check_same_settings, elapsed_before
 from phalanx.run_folder import RunFolder, open_new
 from phalanx.settings import without_effect
 from phalanx.tally import compliance_of, in_words
@@ -35,6 +35,7 @@ def train(
     config: TrainConfig,
     network: Network | None = None,
     on_update: Callable[[Run], None] = lambda run: None,
+    progress: bool | None = None,
 ) -> Run:
     """Train until the budget is spent, or SIGINT or SIGTERM.
 
@@ -43,6 +44,8 @@ def train(
     network: factory(obs_size, truth_size, num_actions) of your own torch module, whose forward
         takes obs [rows, obs_size] and truth [rows, truth_size] and gives logits and values.
     on_update: is told of each update.
+    progress: show how it is going, on standard error or below the notebook's cell; None: only in a
+        notebook.
     """
     if config.resume is not None and not last_checkpoint(config.resume).is_file():
         raise RunError(
@@ -61,23 +64,26 @@ def train(
         if config.resume is None and folder.checkpoint.exists():
             raise RunError(f"{path} holds a run already; give another --name, or --resume {path}")
         if config.resume is not None:
-            _check_that_it_can_go_on(config, folder)
+            config = _check_that_it_can_go_on(config, folder)
+        is_chosen, measured = config.num_envs == "auto", ""
         if config.num_envs == "auto" and config.env == "cage2":
             size, speeds = choose_num_envs(config, network)
             config = dataclasses.replace(config, num_envs=size)
             measured = ", ".join(f"{n}: {speed / 1000:,.0f}" for n, speed in speeds.items())
-            print(f"--n-envs {size}, by thousand turns/s measured here ({measured})")
+            measured = f", by thousand turns/s measured here ({measured})"
         run = Run(config, folder, network)
-        if run.recipe.note:
-            print(run.recipe.note)
+        if is_chosen:
+            run.notes.append(_choice(run, measured))
+        for note in run.notes:
+            print(note)
         if config.resume is None:
             if start is not None:
                 run.begin_with(start)
             folder.forget_rows()
-            folder.write_config(config.as_dict())
+            folder.write_config(run.config.as_dict(), run.notes)
         else:
             run.load()
-        _loop(run, on_update)
+        _loop(run, on_update, progress)
     finally:
         if run is not None:
             run.recipe.close()
@@ -86,14 +92,30 @@ def train(
     return run
 
 
-def _check_that_it_can_go_on(config: TrainConfig, folder: RunFolder) -> None:
-    """Before anything is started or written."""
+def _choice(run: Run, measured: str) -> str:
+    """What `--n-envs auto` came to, and what that means."""
+    size = run.config.num_envs
+    return (
+        f"--n-envs auto chose {size}{measured}; the choice depends on timing: give --n-envs {size} "
+        "to get the same run from the same seed again"
+    )
+
+
+def _check_that_it_can_go_on(config: TrainConfig, folder: RunFolder) -> TrainConfig:
+    """Before anything is started or written; with the number of environments that it had."""
     facts, _declared = read_facts(folder.checkpoint)
+    if config.num_envs == "auto":
+        config = dataclasses.replace(config, num_envs=facts.get("config", {}).get("num_envs"))
     check_same_settings(folder.path, config, facts)
-    done = [int(facts.get(name, 0)) for name in ("updates", "episodes", "steps")]
-    if progress_of(config, *done) >= 1:
+    updates, episodes, steps = (
+        int(facts.get(name, 0)) for name in ("updates", "episodes", "steps")
+    )
+    if progress_of(config, updates, episodes, steps, elapsed_before(facts)) >= 1:
         budget = "--total-episodes" if config.total_steps is None else "--total-steps"
-        raise RunError(f"{folder.path} is finished: {done[0]} updates; raise {budget}")
+        if progress_of(config, updates, episodes, steps, 0.0) < 1:
+            budget = "--duration"
+        raise RunError(f"{folder.path} is finished: {updates} updates; raise {budget}")
+    return config
 
 
 def find_start(name: str | None) -> Path | None:
@@ -107,21 +129,23 @@ def find_start(name: str | None) -> Path | None:
     return path
 
 
-def _loop(run: Run, on_update: Callable[[Run], None]) -> None:
+def _loop(run: Run, on_update: Callable[[Run], None], progress: bool | None) -> None:
     """Sample, learn, sample, learn."""
-    began, stopped = time.monotonic(), _Stop()
-    seconds = math.inf if run.config.duration is None else run.config.duration * 3600
+    stopped = _Stop()
+    limit_s = math.inf if run.config.duration is None else run.config.duration * 3600
 
     def over() -> bool:
-        return stopped.asked or time.monotonic() - began >= seconds
+        return stopped.asked or run.elapsed_s >= limit_s
 
+    run.begin()
     for sampler in run.source.samplers:
         sampler.stop = over
-    with stopped, _saved_if_workers_fail(run):
+    with _shown(run, progress) as show, stopped, _saved_if_workers_fail(run):
         while run.progress < 1 and not run.enough and not over():
             before = run.updates // run.config.checkpoint_every
             try:
                 if run.step() is not False:
+                    show()
                     on_update(run)
             except Stopped:
                 break
@@ -131,7 +155,52 @@ def _loop(run: Run, on_update: Callable[[Run], None]) -> None:
         run.record_faults()
         run.save()
     run.stopped = stopped.asked and run.progress < 1
-    run.folder.write_summary(summary(run, "stopped" if run.stopped else "finished"))
+    run.end("stopped" if run.stopped else "finished")
+
+
+@contextlib.contextmanager
+def _shown(run: Run, wanted: bool | None) -> Iterator[Callable[[], None]]:
+    """What is trained and where; then, whenever it is called, how that is going."""
+    with progress_display(None, wanted) as display:
+        display.say(opening(run))
+        task = display.add_task("training", total=1.0, note="")
+
+        def show() -> None:
+            if display.is_shown:
+                display.update(task, completed=run.progress, note=how_it_goes(run))
+
+        show()
+        yield show
+
+
+def opening(run: Run) -> str:
+    """`training with ppo on cage2, 512 environments, 200,000 episodes; run folder runs/first`."""
+    c = run.config
+    against = f" against {c.red_agent}" if c.env in ("cage2", "cyborg") else ""
+    budget = f"{c.total_steps:,} steps" if c.total_steps else f"{c.total_episodes:,} episodes"
+    limit = "" if c.duration is None else f", at most {span(3600 * c.duration)}"
+    after = f"; goes on after update {run.updates:,}" if run.updates else ""
+    return (
+        f"training with {c.algo} on {c.env_name}{against}, {c.num_envs:,} environments, {budget}"
+        f"{limit}; run folder {run.folder.path}{after}"
+    )
+
+
+def how_it_goes(run: Run) -> str:
+    """Episodes, speed, returns by kind, and how well a workflow is followed."""
+    if not run.updates:
+        return "before its first update"
+    means = {
+        name: np.mean([e.total for e in run.recent if e.kind == name])
+        for name in dict.fromkeys(e.kind for e in run.recent)
+    }
+    reds = ", ".join(f"{name} {mean:.1f}" for name, mean in sorted(means.items()))
+    speed, learning = run.episodes / run.spent_s, run.seconds["learn"] / run.spent_s
+    words = [f"{run.episodes:,} episodes", f"{speed:,.0f} a second", reds]
+    words.append(f"learning {learning:.0%}")
+    if run.config.workflow is not None:
+        words.append(in_words(compliance_of(run.recent)))
+    return " · ".join(word for word in words if word)
 
 
 @contextlib.contextmanager
@@ -142,7 +211,7 @@ def _saved_if_workers_fail(run: Run) -> Iterator[None]:
     except WorkerError:
         run.record_faults()
         run.save()
-        run.folder.write_summary(summary(run, "failed"))
+        run.end("failed")
         raise
 
 
@@ -172,24 +241,8 @@ class _Stop:
 
 
 def main(config: TrainConfig) -> int:
-    """Train with a progress line, then play the nine cells of the leaderboard."""
-    with progress_display(None) as progress:
-        task = progress.add_task("training", total=None, note="")
-
-        def show(run: Run) -> None:
-            done = run.spent_s
-            means = {
-                name: np.mean([e.total for e in run.recent if e.kind == name])
-                for name in dict.fromkeys(e.kind for e in run.recent)
-            }
-            reds = ", ".join(f"{name} {mean:.1f}" for name, mean in sorted(means.items()))
-            share = run.seconds["learn"] / done
-            note = f"{run.episodes / done:,.0f} episodes/s · {reds} · learning {share:.0%}"
-            if config.workflow is not None:
-                note += f" · {in_words(compliance_of(run.recent))}"
-            progress.update(task, completed=run.progress, total=1.0, note=note)
-
-        run = train(config, on_update=show)
+    """Train and show how it goes, then play the nine cells of the leaderboard."""
+    run = train(config, progress=True)
     seconds = run.spent_s
     print(
         f"{run.episodes:,} episodes in {seconds:.0f} s ({run.episodes / seconds:,.0f} a second); "
@@ -207,13 +260,25 @@ def main(config: TrainConfig) -> int:
 
 
 def show_results(run: Run, episodes: int = 1000) -> None:
-    """The policy's returns on fresh episodes, beside the scores of the challenge's best."""
+    """The policy's returns on fresh episodes, beside the scores of the challenge's best.
+
+    summary.json has them too, as `score`.
+    """
     horizons = tuple(h for h in HORIZONS if h <= run.config.horizon) or (run.config.horizon,)
     settings = EvaluateConfig(
         target=str(run.folder.path), rules=run.config.rules, horizon=horizons,
         episodes=episodes, seed=EVALUATION_SEED,
     )  # fmt: skip
-    cells = list(evaluate(settings, defender=defender_of(run)))
+    with progress_display("episodes") as progress:
+        total = episodes * len(settings.red_agent) * len(horizons)
+        task = progress.add_task("playing", total=total, note="")
+
+        def played(name: str, episodes: int, mean: float) -> None:
+            progress.update(task, advance=episodes, description=name, note=f"return {mean:.1f}")
+
+        cells = list(evaluate(settings, played, defender_of(run)))
+    facts = json.loads((run.folder.path / "summary.json").read_text())
+    run.folder.write_summary(facts | {"score": as_json(settings, cells, complete=True)})
     (show_beside_published if run.config.workflow is None else show_table)(settings, cells)
 
 

@@ -177,7 +177,7 @@ class Workshop:
             watch(run)
             self._heard(run)
 
-        run = train(config, self.network, on_update)
+        run = train(config, self.network, on_update, progress=False)
         if run.stopped:
             self.unfinished = run.episodes
             raise Stopped

@@ -148,12 +148,14 @@ def main(config: BenchConfig) -> int:
         cases: dict[str, Case] = {}
         for group in (compiled_game, slow_game):  # idle samplers of the one would slow the other
             with ExitStack() as stack, progress_display("cases") as progress:
-                task = progress.add_task("starting", total=None, note="")
+                task = progress.add_task("", total=None, note="")
+                progress.update(task, description="starting")
                 opened = group(stack)
                 measure_in_turn(opened, config, progress, task)
                 cases |= opened
         with progress_display(None) as progress:
-            progress.add_task("costs of a rollout, and the model of them", total=None, note="")
+            task = progress.add_task("", total=None, note="")
+            progress.update(task, description="costs of a rollout, and the model of them")
             one = replace(TURNS, runner="ray", num_samplers=1, num_envs=256)
             costs = measure_costs(one, 4 * config.rounds)
             checked = check_the_model(config)

@@ -226,12 +226,15 @@ def why_no_plain_torch() -> str | None:
 # --- the run --------------------------------------------------------------------------------------
 
 
-def open_cases(config: BenchConfig, stack: ExitStack) -> dict[str, Case]:
-    """All cases, ready to be measured."""
+def open_cases(
+    config: BenchConfig, stack: ExitStack, opening: Callable[[str], None]
+) -> dict[str, Case]:
+    """All cases, ready to be measured. `opening` hears: the next one's name."""
     cores = count_cores()
     cases: dict[str, Case] = {}
 
     def add(name: str, way: Any) -> None:
+        opening(name)
         cases[name] = Case(name, stack.enter_context(way))
 
     add(f"training, {cores} threads", whole(replace(REFERENCE, num_threads=cores)))
@@ -259,7 +262,9 @@ def main(config: BenchConfig) -> int:
     """Measure, print the table, write JSON if asked for."""
     with ExitStack() as stack, progress_display("cases") as progress:
         task = progress.add_task("starting", total=None, note="")
-        cases = open_cases(config, stack)
+        cases = open_cases(
+            config, stack, lambda name: progress.update(task, description=f"preparing {name}")
+        )
         measure_in_turn(cases, config, progress, task)
         result = summarise(cases)
         if config.what == "train":
@@ -326,12 +331,15 @@ def measure_start_up() -> dict[str, Any]:
         ]  # fmt: skip
         began = time.time()
         child = subprocess.Popen(
-            [sys.executable, "-m", "phalanx.cli", *flags], stdout=subprocess.DEVNULL
+            [sys.executable, "-m", "phalanx.cli", *flags],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
         child.wait()
         summary = json.loads((folder / "summary.json").read_text())
-        # The run says how long its updates took; all else before its summary was starting up.
-        started = os.path.getmtime(folder / "summary.json") - began - summary["seconds"]
+        # The run says how long its updates took; all else before its last save was starting up.
+        saved = os.path.getmtime(folder / "checkpoints" / "last.npz")
+        started = saved - began - summary["seconds"]
         first = started + summary["seconds"] / summary["updates"]
         return {
             "first_update_s": round(first, 2),

@@ -15,7 +15,7 @@ from gymnasium import Env
 
 from phalanx.envs.block import Factory
 from phalanx.envs.layout import Layout
-from phalanx.envs.places import import_from_here
+from phalanx.envs.places import GIVEN, import_from_here
 from phalanx.errors import ConfigError
 
 EnvSpec = str | Callable[[], Env[Any, Any]]
@@ -59,6 +59,11 @@ def factory_of(env: EnvSpec) -> tuple[Factory, str]:
                 "builds one environment and takes no arguments"
             )
         return env, getattr(env, "__qualname__", type(env).__qualname__)
+    if env.startswith(GIVEN):
+        raise ConfigError(
+            f"the environment was given from Python ({env}) and cannot be found by its name; give "
+            "it again: phalanx.train(TrainConfig(env=..., resume=...))"
+        )
     module, colon, name = env.partition(":")
     if colon:
         try:

@@ -20,6 +20,7 @@ Ints = npt.NDArray[np.int64]
 
 LINE = 8  # numbers of a cache line: what different processes write does not share one
 UPDATES, STOP, STEPS_BEFORE, EPISODES_BEFORE = 0, LINE, 2 * LINE, 3 * LINE  # counters
+ELAPSED_MS = STOP + 1
 BEATS, STEPS, EPISODES = 0, 1, 2  # of each worker
 
 
@@ -56,6 +57,11 @@ class Shared:
     @property
     def stopped(self) -> bool:
         return bool(self.counters[STOP])
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds of training, as the run last told."""
+        return float(self.counters[ELAPSED_MS]) / 1000
 
     @property
     def steps(self) -> int:
