@@ -1,5 +1,6 @@
 """How far long work is: lines in a file, one line in a notebook, nothing where nobody asked."""
 
+import re
 import sys
 import time
 from types import ModuleType, SimpleNamespace
@@ -28,17 +29,22 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_pipe_gets_lines_that_say_how_far_it_is(
     at_once: None, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    lines: list[str] = []
+    said = ""
     with progress_display("cases") as progress:
         progress.say("measuring 40 cases")
         task = progress.add_task("starting", total=40, note="")
-        for _ in range(2):
-            progress.update(task, advance=10, description="case 7", note="return -3.1")
-        while not lines:
-            lines = [line for line in capfd.readouterr().err.splitlines() if "20 of" in line]
-    assert lines[0].startswith("case 7: 50% · 20 of 40 cases · ")
-    assert " · return -3.1 · " in lines[0]
-    assert lines[0].endswith(" left")
+        for k in range(20):
+            progress.update(task, advance=1, description=f"case {k}", note="return -3.1")
+            time.sleep(0.001)
+        while said.count("20 of 40") < 2:
+            said += capfd.readouterr().err
+    lines = [line for line in said.splitlines() if "20 of" in line]
+    assert said.startswith("measuring 40 cases\n")
+    assert re.fullmatch(
+        r"case 19: 50% · 20 of 40 cases · [\d,]+ cases/s · return -3.1 · \d+ s, about \d+ s left",
+        lines[0],
+    )
+    assert re.search(r" · return -3.1 · \d+ s$", lines[1])  # nothing moves: nobody knows how long
 
 
 def test_lines_come_without_updates_too(at_once: None, capfd: pytest.CaptureFixture[str]) -> None:

@@ -103,6 +103,7 @@ class _Lines(Display):
         self._unit = unit
         self._over = threading.Event()
         self._teller: threading.Thread | None = None
+        self._told: dict[TaskID, float] = {}  # what was done when we last told
 
     @property
     def is_shown(self) -> bool:
@@ -130,7 +131,11 @@ class _Lines(Display):
             pause = self.every_s
 
     def _line(self) -> str:
-        return "; ".join(in_words(task, self._unit) for task in self.tasks)
+        words = []
+        for task in self.tasks:
+            words.append(in_words(task, self._unit, task.completed != self._told.get(task.id)))
+            self._told[task.id] = task.completed
+        return "; ".join(words)
 
 
 class _InFile(_Lines):
@@ -177,8 +182,11 @@ class _InCell(_Lines):
             self._handle.update(text, raw=True)
 
 
-def in_words(task: Task, unit: str | None) -> str:
-    """`training: 34% · 12 of 35 cases · 25 cases/s · return -3.1 · 13 s, about 25 s left`."""
+def in_words(task: Task, unit: str | None, moves: bool) -> str:
+    """`training: 34% · 12 of 35 cases · 25 cases/s · return -3.1 · 13 s, about 25 s left`.
+
+    moves: something was done since the last line; else nobody knows how long it will take.
+    """
     parts = [task.description]
     if task.total is not None:
         parts[0] += f": {task.percentage:.0f}%"
@@ -189,8 +197,9 @@ def in_words(task: Task, unit: str | None) -> str:
         parts.append(f"{speed:,.0f} {unit}/s")
     if task.fields.get("note"):
         parts.append(task.fields["note"])
-    left = "" if not task.time_remaining else f", about {span(task.time_remaining)} left"
-    parts.append(span(task.elapsed or 0.0) + left)
+    left = task.time_remaining if moves else None
+    spent = span(task.elapsed or 0.0)
+    parts.append(f"{spent}, about {span(left)} left" if left else spent)
     return " · ".join(parts)
 
 

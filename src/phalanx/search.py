@@ -52,7 +52,7 @@ Heard = Callable[["Search", Run | None], None]
 def search(config: SearchConfig, heard: Heard = lambda *_: None) -> "Search":
     """Search until the budget is spent, or SIGINT or SIGTERM.
 
-    heard: is told of the beginning, of each update of a training run, and of each visit.
+    heard: is told of each phase, of each update of a training run, and of each visit.
     """
     if config.resume is not None and not is_search(config.resume):
         raise RunError(f"there is no search in {config.resume}; give its folder to --resume")
@@ -141,6 +141,7 @@ class Search:
     @phase.setter
     def phase(self, phase: str) -> None:
         self.workshop.phase = phase
+        self._heard(self, None)
 
     @property
     def episodes(self) -> int:

@@ -25,7 +25,7 @@ def main(config: SearchConfig) -> int:
         task = progress.add_task("searching", total=None, note="")
 
         def heard(found: Search, run: Run | None) -> None:
-            if run is None:  # it begins, or an order was visited
+            if run is None:  # not in the middle of training
                 if progress.below is None:
                     progress.say(opening(found))
                 progress.below = best_so_far(found)

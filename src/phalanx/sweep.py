@@ -164,6 +164,7 @@ def sweep(config: SweepConfig, heard: Callable[[Sweep], None] = lambda swept: No
                 f"cpus_per_trial must be at most {most_cores()}, the cores of the largest machine, "
                 f"got {config.cpus_per_trial}"
             )
+        heard(swept)
         with contextlib.suppress(_StopNow):
             _tuner(ray.tune, swept, desk, heard).fit()
         swept.seconds = time.monotonic() - began

@@ -67,7 +67,10 @@ def train(
             config = _check_that_it_can_go_on(config, folder)
         is_chosen, measured = config.num_envs == "auto", ""
         if config.num_envs == "auto" and config.env == "cage2":
-            size, speeds = choose_num_envs(config, network)
+            with progress_display(None, progress) as display:
+                task = display.add_task("", total=None, note="")
+                display.update(task, description="trying numbers of environments")
+                size, speeds = choose_num_envs(config, network)
             config = dataclasses.replace(config, num_envs=size)
             measured = ", ".join(f"{n}: {speed / 1000:,.0f}" for n, speed in speeds.items())
             measured = f", by thousand turns/s measured here ({measured})"
