@@ -1,6 +1,6 @@
 """Score on the leaderboard's nine cells against the time spent training.
 
-python benchmarks/time_to_quality.py --config configs/champion.yaml --seed 1 [--plot curve.png]
+python benchmarks/time_to_quality.py --config src/phalanx/configs/champion.yaml --seed 1
 
 After every so many episodes training stops for a moment, and the policy plays 2,000 fresh episodes
 a cell, deterministically. That time is not counted.
@@ -34,7 +34,7 @@ def score(run: Run, episodes: int) -> float:
 
 def main() -> None:
     parser = ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--config", type=Path, default=Path("configs/champion.yaml"))
+    parser.add_argument("--config", type=Path, default=Path("src/phalanx/configs/champion.yaml"))
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--every", type=int, default=20_000, help="episodes between evaluations")
     parser.add_argument("--episodes", type=int, default=2000, help="played in each cell")
