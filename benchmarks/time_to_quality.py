@@ -1,6 +1,6 @@
 """Score on the leaderboard's nine cells against the time spent training.
 
-python benchmarks/time_to_quality.py --config src/phalanx/configs/champion.yaml --seed 1
+python benchmarks/time_to_quality.py --config champion --seed 1 [--plot curve.png]
 
 After every so many episodes training stops for a moment, and the policy plays 2,000 fresh episodes
 a cell, deterministically. That time is not counted.
@@ -15,6 +15,7 @@ import yaml
 
 from phalanx.cage2.scenario import PUBLISHED
 from phalanx.config import TrainConfig
+from phalanx.configs import config_path
 from phalanx.evaluate_config import EvaluateConfig
 from phalanx.evaluation import evaluate
 from phalanx.run import Run
@@ -34,7 +35,7 @@ def score(run: Run, episodes: int) -> float:
 
 def main() -> None:
     parser = ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--config", type=Path, default=Path("src/phalanx/configs/champion.yaml"))
+    parser.add_argument("--config", type=config_path, default="champion")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--every", type=int, default=20_000, help="episodes between evaluations")
     parser.add_argument("--episodes", type=int, default=2000, help="played in each cell")

@@ -67,7 +67,7 @@ def base(tmp_path: Path) -> Path:
         (f"--over gamma=0.9 --cpus-per-trial {count_cores() + 1}", f"at most {count_cores()}"),
         ("--over gamma=0.9 --ray-address here", "auto or HOST:PORT"),
         ("--over gamma=0.9 --name there", "exists already"),
-        ("nowhere.yaml --over gamma=0.9", "cannot read nowhere.yaml"),
+        ("nowhere.yaml --over gamma=0.9", "unknown config or YAML file 'nowhere.yaml'"),
     ],
 )
 def test_bad_input_is_refused_before_anything_starts(

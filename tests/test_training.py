@@ -24,6 +24,7 @@ from phalanx.cage2.rule import cache_folder
 from phalanx.checkpoint import load_checkpoint, save_checkpoint
 from phalanx.cli import main
 from phalanx.config import TrainConfig
+from phalanx.configs import CONFIGS
 from phalanx.errors import CheckpointError, ConfigError, RunError
 from phalanx.evaluate_config import EvaluateConfig
 from phalanx.evaluation import evaluate
@@ -510,7 +511,7 @@ def test_foreign_and_malicious_files_are_not_loaded(tmp_path: Path) -> None:
         ("--gamma 2", "gamma must be from 0 to 1"),
         ("--hidden 0", "hidden must be from 1 to 8,192, got 0"),
         ("--observation bit", "did you mean bits"),
-        ("--config nowhere.yaml", "cannot read nowhere.yaml"),
+        ("--config nowhere.yaml", "unknown config or YAML file 'nowhere.yaml'"),
         ("--resume nowhere", "cannot read nowhere/config.yaml"),
         ("--output-dir /proc/x", "cannot write to"),
         ("--n-envs 0", "num_envs must be"),
@@ -611,15 +612,11 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "run" / "summary.json").read_text())["state"] == "stopped"
 
 
-CONFIGS = sorted((Path(__file__).parent.parent / "src/phalanx/configs").glob("*.yaml"))
-
-
-@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
-def test_each_starting_point_can_be_started(path: Path, tmp_path: Path) -> None:
-    flags = f"--config {path} --total-steps 1 --n-envs 32 --output-dir {tmp_path} --name run"
+@pytest.mark.parametrize("name", CONFIGS)
+def test_each_starting_point_can_be_started(name: str, tmp_path: Path) -> None:
+    flags = f"--config {name} --total-steps 1 --n-envs 32 --output-dir {tmp_path} --name run"
     assert main(["train", *flags.split()]) == 0
 
 
 def test_the_first_starting_point_is_the_default() -> None:
-    path = next(path for path in CONFIGS if path.stem == "leaderboard")
-    assert TrainConfig(**from_file(TrainConfig, path)) == TrainConfig()
+    assert TrainConfig(**from_file(TrainConfig, CONFIGS["leaderboard"])) == TrainConfig()

@@ -49,7 +49,7 @@ COMMANDS = {
     "sweep": Command(
         SweepConfig,
         "phalanx.sweep_command",
-        "phalanx sweep configs/quick.yaml --over learning_rate=1e-3,3e-4 hidden=64x64,128x128",
+        "phalanx sweep quick --over learning_rate=1e-3,3e-4 hidden=64x64,128x128",
     ),
     "export": Command(ExportConfig, "phalanx.export", "phalanx export runs/first agent.npz"),
     "verify": Command(VerifyConfig, "phalanx.verify", "phalanx verify tests/golden/final"),

@@ -235,7 +235,8 @@ class TrainConfig:
     resume: Path | None = None
     """continue the run in this folder; of the other settings only the budget may change"""
     config: Path | None = None
-    """YAML file of settings; flags take precedence over it"""
+    """settings to begin with: a YAML file, or champion, champion-final, leaderboard, final-rules,
+    plain-ppo or quick, which come with phalanx; flags take precedence"""
 
     def __post_init__(self) -> None:
         if not self.algo:

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, Union
 
+from phalanx.configs import config_path
 from phalanx.errors import ConfigError
 from phalanx.settings import hints_of, setting_named, without_effect
 from phalanx.settings_file import read_settings
@@ -50,7 +51,8 @@ def from_flags(config: type, values: dict[str, Any]) -> Any:
         if words not in (None, [])
     }
     resume, file = flags.get("resume"), flags.get("config")
-    for path in (None if resume is None else resume / "config.yaml", file):
+    above = None if resume is None else resume / "config.yaml"
+    for path in (above, None if file is None else config_path(file)):
         if path is not None:
             settings = from_file(config, path)
             check_named(settings, flags, path)

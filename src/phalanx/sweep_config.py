@@ -12,6 +12,7 @@ from typing import Annotated, Any, NamedTuple
 
 from phalanx.cage2.settings import count_cores
 from phalanx.config import TrainConfig
+from phalanx.configs import config_path
 from phalanx.errors import ConfigError
 from phalanx.flags import from_file, from_words
 from phalanx.settings import FolderName, Within, checked, setting_named
@@ -55,7 +56,8 @@ class SweepConfig:
     """
 
     base: Path | None = field(default=None, metadata={"positional": True, "metavar": "CONFIG"})
-    """YAML file of settings that all trials share; those of phalanx train if not given"""
+    """settings that all trials share: a YAML file, or a name such as quick, as for phalanx train
+    --config; its defaults if not given"""
     over: tuple[str, ...] = ()
     """what is varied, as name=value,value,... for any settings of phalanx train; layers are 64x64,
     and a value with commas stands in brackets: 'red_agent=b_line,[b_line=0.5,meander=0.5]'"""
@@ -128,7 +130,7 @@ class SweepConfig:
         return tuple(dict.fromkeys(trial.combination for trial in self.trials))
 
     def _make_trials(self) -> Iterator[Trial]:
-        shared = {} if self.base is None else from_file(TrainConfig, self.base)
+        shared = {} if self.base is None else from_file(TrainConfig, config_path(self.base))
         check_named(shared, self.values, self.base or "")
         for name in ("resume", "config", "name", "output_dir"):
             shared.pop(name, None)

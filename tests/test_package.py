@@ -1,0 +1,75 @@
+"""What comes with phalanx is found by name, wherever one works and however it was installed."""
+
+import tomllib
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from phalanx.agents import AGENTS
+from phalanx.cli import main
+from phalanx.config import TrainConfig
+from phalanx.configs import CONFIGS, config_path
+from phalanx.errors import ConfigError
+from phalanx.flags import field_helps
+from phalanx.sweep_config import SweepConfig
+
+ROOT = Path(__file__).parent.parent
+
+
+def test_the_wheel_holds_configs_and_agents() -> None:
+    """All files below src/phalanx are packed, whatever they are: nothing may lie elsewhere."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert settings["tool"]["hatch"]["build"]["targets"]["wheel"] == {"packages": ["src/phalanx"]}
+    assert "champion" in CONFIGS
+    assert "champion" in AGENTS
+    for path in (*CONFIGS.values(), *AGENTS.values()):
+        assert path.is_relative_to(str(files("phalanx")))
+        assert path.is_file()
+
+
+# --- configs --------------------------------------------------------------------------------------
+
+
+def test_a_config_that_comes_with_phalanx_is_found_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert config_path("champion").read_text().count("2.1-leaderboard") == 1
+    assert config_path(Path("Champion_Final")) == CONFIGS["champion-final"]
+    swept = SweepConfig(base=Path("quick"), over=("gamma=0.9",), output_dir=tmp_path)
+    assert swept.trials[0].config.horizon == 50
+
+
+def test_what_lies_in_the_current_folder_does_not_take_a_configs_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("quick", "quick.yaml"):
+        (tmp_path / name).write_text("horizon: 3\n")
+    assert config_path("quick") == CONFIGS["quick"]
+    assert config_path("quick.yaml") == Path("quick.yaml")
+    assert config_path(tmp_path / "quick") == tmp_path / "quick"
+
+
+@pytest.mark.parametrize("name", ["champoin", "configs/champion.yaml", "champion.yml"])
+def test_an_unknown_config_is_one_line_with_those_that_there_are(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for command in (["train", "--config", name], ["search", "--config", name]):
+        assert main(command) == 2
+        said = capsys.readouterr().err
+        assert f"unknown config or YAML file {name!r}: choose from {', '.join(CONFIGS)}" in said
+        assert "did you mean champion" in said
+        assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["x" * 5000, "a\0b"])
+def test_what_can_be_no_files_name_is_refused(name: str) -> None:
+    with pytest.raises(ConfigError, match="config"):
+        config_path(name)
+
+
+def test_the_help_names_every_config() -> None:
+    said = field_helps(TrainConfig)["config"]
+    assert [name for name in CONFIGS if name not in said] == []
