@@ -76,7 +76,6 @@ def test_every_flag_is_explained(command: str, capsys: pytest.CaptureFixture[str
         ("evaluate --json /no/such/folder/x.json", "cannot write"),
         ("evaluate nowhere", "there is no run or checkpoint nowhere"),
         ("verify a b", "unknown argument b"),
-        ("verify", "FOLDER"),
         ("verify nowhere", "is not a folder"),
         ("verify nowhere --rules 3", "choose from 2.1-final"),
         ("bench simm", "did you mean sim"),

@@ -13,17 +13,21 @@ from phalanx.configs import CONFIGS, config_path
 from phalanx.errors import ConfigError
 from phalanx.flags import field_helps
 from phalanx.sweep_config import SweepConfig
+from phalanx.verify import GAMES
 
 ROOT = Path(__file__).parent.parent
 
 
-def test_the_wheel_holds_configs_and_agents() -> None:
+def test_the_wheel_holds_configs_agents_and_games() -> None:
     """All files below src/phalanx are packed, whatever they are: nothing may lie elsewhere."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
     assert settings["tool"]["hatch"]["build"]["targets"]["wheel"] == {"packages": ["src/phalanx"]}
     assert "champion" in CONFIGS
     assert "champion" in AGENTS
-    for path in (*CONFIGS.values(), *AGENTS.values()):
+    games = sorted(GAMES.glob("*/*"))
+    assert sum(path.suffix == ".npz" for path in games) == 6
+    assert sum(path.stat().st_size for path in games) < 300_000
+    for path in (*CONFIGS.values(), *AGENTS.values(), *games):
         assert path.is_relative_to(str(files("phalanx")))
         assert path.is_file()
 

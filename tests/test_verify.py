@@ -10,10 +10,11 @@ import pytest
 
 from phalanx.cli import main
 from phalanx.errors import TraceError
-from phalanx.verify import verify
+from phalanx.verify import GAMES, verify
 
 GOLDEN = Path(__file__).parent / "golden"
 COUNTS = {"final": (333, 21_210), "leaderboard": (208, 13_730)}
+PACKED = {"2.1-final": (125, 7_710), "2.1-leaderboard": (101, 6_190)}
 
 
 @pytest.mark.parametrize("name", COUNTS)
@@ -38,6 +39,48 @@ def test_the_recordings_tell_the_two_rule_sets_apart(tmp_path: Path) -> None:
 def test_a_folder_of_folders_is_verified_whole(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["verify", str(GOLDEN)]) == 0
     assert "541 episodes, 34940 steps, 0 mismatches" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("rules", [None, *PACKED])
+def test_games_come_with_phalanx(
+    rules: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    assert main(["verify", *(["--rules", rules] if rules else [])]) == 0
+    which = [rules] if rules else list(PACKED)
+    episodes, steps = (sum(PACKED[one][k] for one in which) for k in (0, 1))
+    said = capsys.readouterr().out
+    assert f"rules {', '.join(which)}: {episodes} episodes, {steps} steps, 0 mismatches" in said
+
+
+def kinds_of_events(arrays: dict[str, Any]) -> set[tuple[Any, ...]]:
+    """What happens in recorded games: moves with their outcomes, and what each field can hold."""
+    moves = ("red", "red_tgt", "red_ok", "red_nobs", "exploit", "detect")
+    pairs = [arrays[f"st_{name}"].tolist() for name in moves]
+    events: set[tuple[Any, ...]] = {("red", *move) for move in zip(*pairs, strict=True)}
+    actions = zip(arrays["st_blue"].tolist(), arrays["st_blue_ok"].tolist(), strict=True)
+    events |= {("blue", *action) for action in actions}
+    bits = arrays["st_obs"].reshape(-1, 26, 2)
+    by_host = {name: arrays[f"st_{name}"] for name in ("decoys", "red_ports", "access", "files")}
+    by_host |= {"seen": bits @ np.array([1, 2]), "session": arrays["st_sess"] & np.uint64(3)}
+    by_host |= {name: arrays[f"st_{name}"][:, None] for name in ("misc", "reward10")}
+    for name, values in by_host.items():
+        for column in range(values.shape[1]):
+            events |= {(name, column, value) for value in np.unique(values[:, column]).tolist()}
+    return events
+
+
+@pytest.mark.parametrize("name", COUNTS)
+@pytest.mark.parametrize("red", ["B_lineAgent", "RedMeanderAgent", "SleepAgent"])
+def test_the_games_that_come_with_phalanx_hold_all_that_was_recorded(name: str, red: str) -> None:
+    """Fewer episodes, and every kind of event of the whole set."""
+    with (
+        np.load(GOLDEN / name / f"{red}.npz") as whole,
+        np.load(GAMES / f"2.1-{name}" / f"{red}.npz") as few,
+    ):
+        assert kinds_of_events(dict(few)) == kinds_of_events(dict(whole))
+        assert set(few["ep_seed"].tolist()) <= set(whole["ep_seed"].tolist())
 
 
 # --- differences ----------------------------------------------------------------------------------
@@ -68,6 +111,8 @@ def flip(row: int, *column: int) -> Any:
 
 
 FIELDS = {
+    "st_red_nobs": ("hosts that red is shown", ()),
+    "st_green": ("green's move", ()),
     "st_blue_ok": ("blue success", ()),
     "st_reward10": ("reward in tenths", ()),
     "st_obs": ("observation", (40,)),
@@ -100,6 +145,51 @@ def test_a_difference_in_any_field_is_found_and_named(name: str, tmp_path: Path)
     assert first.field.startswith(field)
     assert (first.episode, first.step) == (episode, row - start[episode] + 1)
     assert first.expected != first.got
+
+
+def test_what_is_not_compared_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every array of a recording is replayed from, compared, or listed with the reason."""
+    played = {"ep_red", "ep_horizon", "ep_start", "st_blue"}
+    outcomes = {"st_red", "st_red_tgt", "st_exploit", "st_detect"}  # replayed from, and compared
+    with np.load(GOLDEN / "final" / "RedMeanderAgent.npz") as archive:
+        names = {name.replace("init_", "st_") for name in archive}
+    report = tmp_path / "report.json"
+    assert main(["verify", str(GOLDEN / "final"), "--json", str(report)]) == 0
+    left = json.loads(report.read_text())["not_compared"]
+    assert names == played | outcomes | set(FIELDS) | set(left)
+    assert all(left.values())
+    said = capsys.readouterr().out
+    assert f"recorded, but not compared: {', '.join(left)}; --json says why" in said
+
+
+def test_steps_are_counted_as_steps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """However many values of a field differ in one step."""
+
+    def change(values: Any) -> Any:
+        values = values.copy()
+        values[[205, 206]] ^= 1
+        return values
+
+    folder = copy_with(tmp_path, st_obs=change, st_known=change)
+    result = verify(folder)
+    assert result.mismatches == 2
+    assert result.by_field == {"observation": 2, "known": 2}
+    main(["verify", str(folder)])
+    said = capsys.readouterr().out
+    assert "steps that differ: 2, in 1 episodes; observation on 2, known on 2" in said
+
+
+@pytest.mark.parametrize("value", [2, 7, 255, -1, 10**12])
+def test_an_observation_of_other_than_bits_is_a_difference(tmp_path: Path, value: int) -> None:
+    def change(values: Any) -> Any:
+        values = values.astype(np.int64)
+        values[300, 4 * 11 + 1] = value
+        return values
+
+    first = verify(copy_with(tmp_path, st_obs=change)).first_mismatch
+    assert first is not None
+    assert (first.field, first.host) == ("observation (activity)", "User3")
+    assert str(value) in str(first.expected)
 
 
 def test_a_wrong_red_action_or_target_is_found(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ COMMANDS = {
         "phalanx sweep quick --over learning_rate=1e-3,3e-4 hidden=64x64,128x128",
     ),
     "export": Command(ExportConfig, "phalanx.export", "phalanx export runs/first agent.npz"),
-    "verify": Command(VerifyConfig, "phalanx.verify", "phalanx verify tests/golden/final"),
+    "verify": Command(VerifyConfig, "phalanx.verify", "phalanx verify --json equal.json"),
     "bench": Command(BenchConfig, "phalanx.bench", "phalanx bench sim --num-envs 4096"),
 }
 

@@ -4,25 +4,35 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from phalanx.cage2.attackers import EXPLOIT, RED_ACTIONS, SCAN, SWEEP
+from phalanx.cage2.attackers import ESCALATE, EXPLOIT, RED_ACTIONS, SCAN, SWEEP
 from phalanx.cage2.network import ACTIVE, NAME_KNOWN, RUNNING, TRUE, UNKNOWN
 from phalanx.cage2.observation import NUM_BITS
 from phalanx.cage2.scenario import (
     B_LINE,
     DECOYS,
+    ENTERPRISE_HOSTS,
     EXPLOIT_PORTS,
     EXPLOITS,
     FIRST_DECOY,
     HOSTS,
+    HOSTS_OF_SUBNET,
     LEADERBOARD,
+    LURES,
     MEANDER,
+    MEETS,
+    NO_EXPLOIT,
     NO_HOST,
+    NOTHING,
     NUM_HOSTS,
     OP_SERVER0,
+    OPERATIONAL,
+    READ_ON,
     RESTORE,
     SLEEP,
     SSH,
+    SUBNET_OF_HOST,
     SUBNETS,
+    USER0,
     USER3,
     USER4,
     VERB_OF_ACTION,
@@ -39,7 +49,6 @@ def compare_moves(
     verbs = VERB_OF_ACTION[recorded["blue"]]
     decoy = (verbs >= FIRST_DECOY) & (verbs < RESTORE)
     placed = np.where(decoy, log["decoy"] != NO_HOST, TRUE)
-    scan = log["red"] == SCAN
     shell = (log["red"] == EXPLOIT) & (nets["succeeded"] == TRUE) & (log["exploit"] != SSH)
     yield "blue success", recorded["blue_ok"], np.where(verbs == SLEEP, UNKNOWN, placed)
     yield (
@@ -50,7 +59,8 @@ def compare_moves(
     yield "exploit", recorded["exploit"], log["exploit"]
     yield "red success", recorded["red_ok"], nets["succeeded"]
     yield "detection", recorded["detect"], np.where(shell, nets["alert"] != NO_HOST, -1)
-    yield "scan found ports", scan & (recorded["red_nobs"] > 0), scan & (nets["found_nothing"] == 0)
+    yield "hosts that red is shown", recorded["red_nobs"], _hosts_shown(nets, log)
+    yield "green's move", recorded["green"], np.zeros(len(nets), np.int64)
     yield "reward in tenths", recorded["reward10"], -log["cost"]
     yield "observation", recorded["obs"], nets["seen"][:, None] >> np.arange(NUM_BITS) & 1
     yield "agent memory", recorded["mem"], _agent_memory(nets)
@@ -67,7 +77,29 @@ def compare_state(recorded: dict[str, Array], nets: Array) -> Iterator[tuple[str
     yield "remembered ports", recorded["red_ports"], nets["ports"]
     yield "hostname known", recorded["hname_known"], _members(nets["named"])
     yield "subnets known", recorded["subnets_known"], nets["subnets"]
-    yield "flags", recorded["misc"] & ~np.uint8(PID_REUSED), _flags(nets)
+    yield "flags", recorded["misc"].astype(np.int64) & ~PID_REUSED, _flags(nets)
+
+
+def _hosts_shown(nets: Array, log: Array) -> Array:
+    """How many hosts red is told of by its move.
+
+    A sweep: those of the subnet. A scan: its target, if it found ports. An escalation: its target
+    and the host that it points to. An exploit: both ends of the shell, which are one on User0, and
+    both ends of the attempt where something else answered it; over SSH, only the target.
+    """
+    target, chosen, worked = log["target"], log["exploit"], nets["succeeded"] == TRUE
+    held = nets["sessions"] & ENTERPRISE_HOSTS != 0
+    reached = held | (SUBNET_OF_HOST[target] != OPERATIONAL)
+    lured = nets["decoys"][np.arange(len(nets)), target] & LURES[chosen] != 0
+    answered = (chosen != NO_EXPLOIT) & reached & (lured | (MEETS[target, chosen] != NOTHING))
+    attempt = np.where(answered, np.where(chosen == SSH, 1, 2), 0)
+    shown = [
+        (SWEEP, np.where(worked, np.bitwise_count(HOSTS_OF_SUBNET)[target % len(SUBNETS)], 0)),
+        (SCAN, nets["found_nothing"] == 0),
+        (ESCALATE, np.where(worked, np.bitwise_count(READ_ON)[target], 0)),
+        (EXPLOIT, np.where(worked, np.where(target == USER0, 1, 2), attempt)),
+    ]
+    return np.select([log["red"] == move for move, _ in shown], [many for _, many in shown], 0)
 
 
 def _pairs(first: Array, second: Array) -> Array:
@@ -135,7 +167,8 @@ def in_words(name: str, expected: Array, got: Array) -> tuple[str, str | None, o
         host, activity = at // 4, at % 4 < 2
         names, first = (_ACTIVITY, 4 * host) if activity else (_COMPROMISED, 4 * host + 2)
         kind = "activity" if activity else "compromised"
-        wanted, shown = (names[int(b[first]) + 2 * int(b[first + 1])] for b in (expected, got))
+        pairs = [(int(bits[first]), int(bits[first + 1])) for bits in (expected, got)]
+        wanted, shown = (names[a + 2 * b] if {a, b} <= {0, 1} else f"{a} {b}" for a, b in pairs)
         return f"observation ({kind})", HOSTS[host], wanted, shown
     if np.ndim(expected) == 0:
         return name, None, _word(name, int(expected)), _word(name, int(got))

@@ -326,8 +326,8 @@ class TrainConfig:
 class VerifyConfig:
     """Replay recorded games of the original; a difference is named, and gives exit code 1."""
 
-    folder: Path = field(metadata={"positional": True})
-    """folder with codebook.json and .npz traces"""
+    folder: Path | None = field(default=None, metadata={"positional": True})
+    """folder with codebook.json and .npz traces; the games that come with phalanx if not given"""
     rules: str | None = None
     """the rule set the traces must be of; taken from codebook.json if not given"""
     json: Path | None = None

@@ -19,7 +19,7 @@ from phalanx.compared import PID_REUSED, compare_moves, compare_state, in_words
 from phalanx.config import VerifyConfig
 from phalanx.errors import TraceError
 from phalanx.results import write_json
-from phalanx.traces import Array, Traces, read_folder
+from phalanx.traces import NOT_COMPARED, Array, Traces, read_folder
 
 
 @dataclass
@@ -49,28 +49,35 @@ class VerifyResult:
     episodes: int = 0
     steps: int = 0
     mismatches: int = 0
-    """steps on which anything differs"""
+    """steps on which anything differs; a wrong beginning is one too"""
     broken_episodes: int = 0
     first_mismatch: Mismatch | None = None
     by_field: dict[str, int] = field(default_factory=dict)
+    """steps on which each field differs"""
     reused_pids: int = 0
     """episodes in which the original gave a new shell a suspicious process id again (Q17)"""
+    not_compared: dict[str, str] = field(default_factory=lambda: dict(NOT_COMPARED))
+    """what is recorded, but not compared, and why"""
 
 
-def verify(folder: Path, rules: str | None = None) -> VerifyResult:
+GAMES = Path(__file__).parent / "golden"  # a folder of recorded games for each rule set
+
+
+def verify(folder: Path = GAMES, rules: str | None = None) -> VerifyResult:
     """Replay every trace of a folder. `rules` must be those of the traces, if given."""
     if rules is not None:
         rule_set_number(rules)
-    all_traces = read_folder(folder)
-    for traces in all_traces:
+    played = set()
+    for traces in read_folder(folder):  # all that cannot be read is refused before any is played
+        played.add(traces.rules)
         if rules not in (None, traces.rules):
             raise TraceError(
                 f"{traces.path} was recorded under rules {traces.rules}, not {rules}; "
                 f"leave --rules out, or give --rules {traces.rules}"
             )
     announce_compilation(replay_turn)
-    result = VerifyResult(", ".join(sorted({traces.rules for traces in all_traces})))
-    for traces in all_traces:
+    result = VerifyResult(", ".join(sorted(played)))
+    for traces in read_folder(folder):
         replay(traces, result)
     return result
 
@@ -119,8 +126,8 @@ class _Differences:
             unequal = (expected != got).reshape(len(playing), -1) & playing[:, None]
             if not unequal.any():
                 continue
-            self.result.by_field[name] = self.result.by_field.get(name, 0) + int(unequal.sum())
             here = unequal.any(axis=1)
+            self.result.by_field[name] = self.result.by_field.get(name, 0) + int(here.sum())
             for episode in np.flatnonzero(here & ~self.broken & ~differs).tolist():
                 blue = "reset" if actions is None else action_name(int(actions[episode]))
                 words = in_words(name, expected[episode], got[episode])
@@ -160,7 +167,7 @@ def _loaded_dice(recorded: dict[str, Array]) -> npt.NDArray[np.int64]:
 
 def main(config: VerifyConfig) -> int:
     """Print episodes, steps, mismatches and the first of them; exit code 1 if there is one."""
-    result = verify(config.folder, config.rules)
+    result = verify(config.folder or GAMES / (config.rules or ""), config.rules)
     if config.json is not None:
         write_json(config.json, dataclasses.asdict(result))
     print(
@@ -169,13 +176,14 @@ def main(config: VerifyConfig) -> int:
     )
     if result.first_mismatch is not None:
         print(f"first mismatch: {result.first_mismatch}")
-        fields = ", ".join(f"{name} {n}" for name, n in result.by_field.items())
-        print(
-            f"steps that differ: {result.mismatches} in {result.broken_episodes} episodes; {fields}"
-        )
+        fields = ", ".join(f"{name} on {n}" for name, n in result.by_field.items())
+        episodes = result.broken_episodes
+        print(f"steps that differ: {result.mismatches}, in {episodes} episodes; {fields}")
     if result.reused_pids:
         print(
             f"{result.reused_pids} episodes hold a process id that the original used again (Q17): "
-            "phalanx does not model it, and may differ there in whether Remove stops that shell"
+            "phalanx does not model it, and may differ there in whether Remove stops that shell. "
+            "Its chance is k/32,767 for each new shell, k being the ids that blue suspects there"
         )
+    print(f"recorded, but not compared: {', '.join(result.not_compared)}; --json says why")
     return 1 if result.mismatches else 0
