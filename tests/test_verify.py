@@ -1,9 +1,13 @@
 """Recorded games of the original come out equal, and what does not is named."""
 
 import json
+import os
 import shutil
+import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import numpy as np
 import pytest
@@ -321,6 +325,89 @@ def test_a_file_without_episodes_is_refused(tmp_path: Path) -> None:
         verify(copy_with(tmp_path, **empty))
 
 
+def bomb(folder: Path) -> None:
+    """A small file that would unfold to a thousand times its size."""
+    with ZipFile(folder / "SleepAgent.npz", "w", ZIP_DEFLATED) as archive:
+        for name in ("st_obs.npy", "st_known.npy"):
+            archive.writestr(name, bytes(30_000_000))
+
+
+def forge(folder: Path, old: bytes, new: bytes) -> None:
+    """One array's header says something else."""
+    with ZipFile(GOLDEN / "final" / "SleepAgent.npz") as whole:
+        members = {name: whole.read(name) for name in whole.namelist()}
+    assert old in members["st_obs.npy"][:128]
+    members["st_obs.npy"] = members["st_obs.npy"].replace(old, new, 1)
+    with ZipFile(folder / "SleepAgent.npz", "w", ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+
+
+def add_foreign(folder: Path) -> None:
+    with np.load(GOLDEN / "final" / "SleepAgent.npz") as archive:
+        np.savez_compressed(folder / "SleepAgent.npz", **dict(archive), weights=np.zeros(3))
+
+
+@pytest.mark.parametrize(
+    ("attack", "message"),
+    [
+        (bomb, "it unfolds to 60 MB; 32 may be"),
+        (
+            lambda f: forge(f, b"(1690, 52)", b"(9690, 52)"),
+            r"st_obs.npy declares uint8 \[9690",
+        ),
+        (lambda f: forge(f, b"'|u1'", b"'|O8'"), "st_obs.npy is no array of plain numbers"),
+        (lambda f: forge(f, b"'|u1'", b"'<f8'"), "st_obs.npy declares float64"),
+        (lambda f: forge(f, b"{'descr'", b"(1).real"), "st_obs.npy is no array of plain numbers"),
+        (add_foreign, r"there is no member 'weights.npy' in such a file"),
+        (lambda f: os.mkfifo(f / "SleepAgent.npz"), "it is no file"),
+        (lambda f: (f / "SleepAgent.npz").mkdir(), "it is no file"),
+        (lambda f: (f / "SleepAgent.npz").symlink_to("/dev/zero"), "it is no file"),
+    ],
+)
+def test_hostile_files_are_refused_and_cost_nothing(
+    tmp_path: Path, attack: Callable[[Path], None], message: str
+) -> None:
+    shutil.copy(GOLDEN / "final" / "codebook.json", tmp_path)
+    attack(tmp_path)
+    tracemalloc.start()
+    with pytest.raises(TraceError, match=message) as refused:
+        verify(tmp_path)
+    _now, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 5_000_000
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int64, np.uint64])
+def test_numbers_of_any_kind_and_size_are_compared(tmp_path: Path, dtype: Any) -> None:
+    """Whatever a file holds in place of what was recorded is a difference."""
+
+    def extreme(values: Any) -> Any:
+        values = values.astype(dtype)
+        values[3], values[4] = np.iinfo(dtype).min, np.iinfo(dtype).max
+        return values
+
+    drawn = {"st_red", "st_red_tgt", "st_exploit", "st_detect"}
+    changes = dict.fromkeys(drawn | set(FIELDS), extreme)
+    result = verify(copy_with(tmp_path, **changes))
+    assert result.mismatches >= 2
+    assert set(result.by_field) >= {name for name, _column in FIELDS.values()}
+
+
+def test_episodes_that_are_too_long_or_empty_are_refused(tmp_path: Path) -> None:
+    def as_one(start: Any) -> Any:
+        return start[[0, -1]]
+
+    whole = {name: (lambda values: values[:1]) for name in ("ep_red", "ep_seed", "ep_policy")}
+    with np.load(GOLDEN / "final" / "RedMeanderAgent.npz") as archive:
+        whole |= {name: (lambda values: values[:1]) for name in archive if "init" in name}
+        rows = len(archive["st_blue"])
+    whole |= {"ep_start": as_one, "ep_horizon": lambda _: np.array([rows])}
+    with pytest.raises(TraceError, match="an episode has 10520 steps; it can have 1 to 10000"):
+        verify(copy_with(tmp_path, **whole))
+
+
 def test_an_array_under_an_archives_name_is_refused(tmp_path: Path) -> None:
     shutil.copy(GOLDEN / "final" / "codebook.json", tmp_path)
     with (tmp_path / "x.npz").open("wb") as file:
@@ -365,6 +452,10 @@ def test_traces_of_another_rule_set_are_refused(capsys: pytest.CaptureFixture[st
         ({"hosts": ["Alpha"]}, "numbers hosts as"),
         ({"red_agents": None}, "red_agents"),
         ({"red_agents": ["GreenAgent"]}, "GreenAgent"),
+        ({"red_agents": []}, "red_agents"),
+        ({"red_agents": [["B_lineAgent"]]}, "red_agents"),
+        ({"rules": ["2.1-final"]}, "phalanx plays"),
+        ({"hosts": ["x" * 50_000]}, "numbers hosts as .{,300}, phalanx as"),
     ],
 )
 def test_codebooks_of_another_game_are_refused(
@@ -377,7 +468,9 @@ def test_codebooks_of_another_game_are_refused(
         verify(folder)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[1, 2]", '"word"'])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[1, 2]", '"word"', "[" * 90_000, "9" * 5000, " " * 200_000, '{"a": "\x00"}']
+)
 def test_codebooks_that_are_none_are_refused(tmp_path: Path, text: str) -> None:
     folder = copy_with(tmp_path)
     (folder / "codebook.json").write_text(text)

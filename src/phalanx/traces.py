@@ -27,7 +27,7 @@ from phalanx.errors import TraceError
 
 Array = npt.NDArray[Any]
 
-MAX_BYTES = 64_000_000  # that a file may unfold to: about 180,000 steps
+MAX_BYTES = 32_000_000  # that a file may unfold to: about 90,000 steps
 MAX_CODEBOOK = 100_000
 
 EPISODE_ARRAYS = ("ep_red", "ep_horizon", "ep_start")

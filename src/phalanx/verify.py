@@ -99,19 +99,19 @@ def replay(traces: Traces, result: VerifyResult) -> None:
     result.episodes += len(nets)
     result.steps += int(lengths.sum())
     result.broken_episodes += int(found.broken.sum())
-    flagged = np.flatnonzero(traces.steps["misc"] & PID_REUSED)
+    flagged = np.flatnonzero(traces.steps["misc"].astype(np.int64) & PID_REUSED)
     result.reused_pids += len(np.unique(np.searchsorted(traces.start, flagged, side="right")))
     if result.first_mismatch is None:
-        result.first_mismatch = found.first()
+        result.first_mismatch = found.first
 
 
 class _Differences:
-    """What differed in the episodes of one file, and where each of them first did."""
+    """Which episodes of one file differ, and where the first of them first does."""
 
     def __init__(self, traces: Traces, result: VerifyResult) -> None:
         self.traces, self.result = traces, result
         self.broken = np.zeros(len(traces.red), np.bool_)
-        self._firsts: list[Mismatch] = []
+        self.first: Mismatch | None = None
 
     def compare(
         self,
@@ -128,17 +128,15 @@ class _Differences:
                 continue
             here = unequal.any(axis=1)
             self.result.by_field[name] = self.result.by_field.get(name, 0) + int(here.sum())
-            for episode in np.flatnonzero(here & ~self.broken & ~differs).tolist():
+            fresh = np.flatnonzero(here & ~self.broken & ~differs)
+            if fresh.size and (self.first is None or fresh[0] < self.first.episode):
+                episode = int(fresh[0])
                 blue = "reset" if actions is None else action_name(int(actions[episode]))
                 words = in_words(name, expected[episode], got[episode])
-                place = (self.traces.path.name, episode, step, blue)
-                self._firsts.append(Mismatch(*place, *words))
+                self.first = Mismatch(self.traces.path.name, episode, step, blue, *words)
             differs |= here
         self.result.mismatches += int(differs.sum())
         self.broken |= differs
-
-    def first(self) -> Mismatch | None:
-        return min(self._firsts, key=lambda one: (one.episode, one.step), default=None)
 
 
 def _begin(traces: Traces) -> Array:
