@@ -20,7 +20,7 @@ import torch
 import phalanx
 from phalanx import display
 from phalanx.agents import AGENTS
-from phalanx.cage2.rule import cache_folder
+from phalanx.cage2.kept import cache_folder
 from phalanx.checkpoint import load_checkpoint, save_checkpoint
 from phalanx.cli import main
 from phalanx.config import TrainConfig

@@ -5,9 +5,10 @@ import sys
 
 def main() -> int:
     try:
+        from phalanx.cli import leave
         from phalanx.cli import main as run
 
-        return run()
+        leave(run())
     except KeyboardInterrupt:
         print("phalanx: interrupted", file=sys.stderr)
         return 130

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Any, NamedTuple, NoReturn
 
 import phalanx
+from phalanx.cage2.aside import is_at_work
 from phalanx.config import BenchConfig, TrainConfig, VerifyConfig
 from phalanx.errors import ConfigError, PhalanxError, choices
 from phalanx.evaluate_config import EvaluateConfig
@@ -145,5 +146,13 @@ class _Parser(ArgumentParser):
         raise ConfigError(f"{message} (see {self.prog} --help)")
 
 
+def leave(code: int) -> NoReturn:
+    """End the process; who interrupts a compiler does not wait for it."""
+    if is_at_work():
+        sys.stdout.flush()
+        os._exit(code)
+    sys.exit(code)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

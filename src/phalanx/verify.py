@@ -12,7 +12,7 @@ import numpy.typing as npt
 from phalanx.cage2.kernel import LOG, allocate, begin_episodes, replay_turn
 from phalanx.cage2.network import LOADED, NETWORK
 from phalanx.cage2.observation import MEMORY, NUM_BITS
-from phalanx.cage2.rule import announce_compilation, records
+from phalanx.cage2.rule import records
 from phalanx.cage2.scenario import action_name
 from phalanx.cage2.settings import rule_set_number
 from phalanx.compared import PID_REUSED, compare_moves, compare_state, in_words
@@ -75,7 +75,6 @@ def verify(folder: Path = GAMES, rules: str | None = None) -> VerifyResult:
                 f"{traces.path} was recorded under rules {traces.rules}, not {rules}; "
                 f"leave --rules out, or give --rules {traces.rules}"
             )
-    announce_compilation(replay_turn)
     result = VerifyResult(", ".join(sorted(played)))
     for traces in read_folder(folder):
         replay(traces, result)

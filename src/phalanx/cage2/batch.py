@@ -10,7 +10,7 @@ from phalanx.cage2.crew import Crew
 from phalanx.cage2.kernel import Shown, allocate, begin_episodes, play_turns
 from phalanx.cage2.network import NETWORK, seed_networks
 from phalanx.cage2.observation import MEMORY, OBS_SIZES, action_masks, observation_kind
-from phalanx.cage2.rule import announce_compilation, compiled_by_one, records
+from phalanx.cage2.rule import records
 from phalanx.cage2.saved_games import check_memories, check_networks
 from phalanx.cage2.scenario import NUM_HOSTS
 from phalanx.cage2.settings import (
@@ -73,9 +73,7 @@ class Batch:
         self.nets["red_plan"], self.nets["horizon"], self.nets["rules"] = plan, self.horizon, number
         self.memories = records(num_envs if self.kind else 1, MEMORY)
         self.shown = allocate(num_envs, OBS_SIZES[observation], name)
-        announce_compilation(begin_episodes)
-        with compiled_by_one(begin_episodes):
-            self.reseed(seed)
+        self.reseed(seed)
 
     def reseed(self, seed: int | Sequence[int]) -> None:
         """Begin episode 0 with the dice of (seed, index), or with a seed (and index 0) for each."""

@@ -1,28 +1,27 @@
-"""`@rule` and `@kernel`: compile the game, and keep what was compiled until any file of this folder
-changes.
-"""
+"""`@rule` and `@kernel`: compile the game, say so, and keep what was compiled."""
 
 import contextlib
-import fcntl
-import hashlib
-import os
-import sys
-import tempfile
-import warnings
-from collections.abc import Callable, Iterator
-from functools import cache
-from pathlib import Path
+import time
+from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
 import numba
 import numpy as np
 import numpy.typing as npt
 from numba.core import config as numba_config
+from numba.core.compiler_lock import global_compiler_lock
+
+from phalanx.cage2.aside import aside
+from phalanx.cage2.kept import KeptKernel, say, taking_turns
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-HERE = Path(__file__).parent
 
 COMPILED = not numba_config.DISABLE_JIT
+HOW_LONG = {  # by folder
+    "cage2": "the simulator, once; this takes ten to twenty seconds",
+    "learn": "what plays and learns, once; this takes half a minute, or more on a busy machine",
+}
 
 
 def rule(function: Function) -> Function:
@@ -33,16 +32,48 @@ def rule(function: Function) -> Function:
 def kernel(function: Function) -> Function:
     """A loop over networks: compiled, free of the interpreter lock, and kept on disk."""
     compiled = numba.njit(function, nogil=True, error_model="numpy", boundscheck=False)
-    folder = cache_folder()
-    if COMPILED and folder is not None:
-        # Numba looks only at the kernel's own file: after an edit of blue.py it would go on playing
-        # the old rule. A folder named by all files cannot.
-        before, numba_config.CACHE_DIR = numba_config.CACHE_DIR, str(folder)
-        try:
-            compiled.enable_caching()
-        finally:
-            numba_config.CACHE_DIR = before
+    if COMPILED:
+        # Numba's own cache looks only at the kernel's own file: after an edit of blue.py it would
+        # go on playing the old rule. It also loads what others wrote, and trips over damage.
+        compiled._cache = KeptKernel(function)
+        compiled.compile = partial(_compile, compiled, compiled.compile)
     return compiled
+
+
+def _compile(kernel: Any, compile_now: Callable[[Any], Any], types: Any) -> Any:
+    """Compile for arguments of these types, or read that from disk."""
+    if global_compiler_lock.is_locked():  # for another function, which this thread compiles
+        return compile_now(types)
+    return aside(_compile_in_turn, kernel, compile_now, types)
+
+
+def _compile_in_turn(kernel: Any, compile_now: Callable[[Any], Any], types: Any) -> Any:
+    def is_there() -> bool:
+        return types in kernel.overloads or kernel._cache.is_kept(types, kernel.targetctx)
+
+    global _compile_s
+    with global_compiler_lock, contextlib.ExitStack() as until_kept:
+        if is_there():
+            return compile_now(types)
+        began = time.perf_counter()
+        _announce(kernel.__module__)
+        until_kept.enter_context(taking_turns(is_there))
+        compiled = compile_now(types)
+        _compile_s += time.perf_counter() - began
+        return compiled
+
+
+def _announce(module: str) -> None:
+    """Say once that compiling takes a while."""
+    for folder, line in HOW_LONG.items():
+        if f".{folder}." in module and folder not in _announced:
+            _announced.add(folder)
+            say(f"compiling {line}")
+
+
+def compile_s() -> float:
+    """Seconds that this process has spent on compiling so far."""
+    return _compile_s
 
 
 def records(shape: int | tuple[int, ...], dtype: np.dtype[np.void]) -> npt.NDArray[np.void]:
@@ -51,72 +82,8 @@ def records(shape: int | tuple[int, ...], dtype: np.dtype[np.void]) -> npt.NDArr
     return batch if COMPILED else batch.view(np.recarray)
 
 
-def source_hash() -> str:
-    """A name for what is compiled, as it is written now: the hash of all files that hold some."""
-    digest = hashlib.sha256()
-    for path in sorted(HERE.parent.glob("*/*.py")):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
-    return digest.hexdigest()[:16]
-
-
-@cache
-def cache_folder() -> Path | None:
-    """Where compiled kernels of these rules are kept; None, and one warning, if nowhere can be."""
-    folder = _cache_root() / f"cage2-{source_hash()}"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        warnings.warn(
-            f"cannot write to {folder} ({error.strerror}): the simulator will be compiled anew in "
-            "each process; set PHALANX_CACHE_DIR to a writable folder",
-            RuntimeWarning,
-            stacklevel=1,
-        )
-        return None
-    return folder
-
-
-def _cache_root() -> Path:
-    chosen = os.environ.get("PHALANX_CACHE_DIR")
-    if chosen:
-        return Path(chosen).expanduser().absolute()
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser().absolute() / "phalanx"
-
-
-def announce_compilation(kernel: Callable[..., Any]) -> None:
-    """Say once, before the first call, that compiling takes a while; silent if it is on disk."""
-    if COMPILED and not _announced and not _is_kept(kernel):
-        _announced.add(kernel.__name__)
-        print(
-            "phalanx: compiling the simulator, once; this takes ten to twenty seconds",
-            file=sys.stderr,
-            flush=True,
-        )
-
-
-@contextlib.contextmanager
-def compiled_by_one(kernel: Callable[..., Any]) -> Iterator[None]:
-    """Around a call: of the processes that begin at the same time one compiles, others wait."""
-    folder = cache_folder()
-    with contextlib.ExitStack() as until_called:
-        if kernel.__name__ not in _called and folder is not None and not _is_kept(kernel):
-            lock = until_called.enter_context((folder / ".lock").open("w"))
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if _is_kept(kernel):  # by another, meanwhile
-                fcntl.flock(lock, fcntl.LOCK_UN)
-        yield
-    _called.add(kernel.__name__)
-
-
-def _is_kept(kernel: Callable[..., Any]) -> bool:
-    folder = cache_folder()
-    return folder is not None and any(folder.rglob(f"*.{kernel.__name__}-*.nbc"))
-
-
 _announced: set[str] = set()
-_called: set[str] = set()
+_compile_s = 0.0
 
 if not COMPILED:
     np.seterr(over="ignore")  # the dice wrap around, and plain numpy would warn

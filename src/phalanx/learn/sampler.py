@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from phalanx.cage2.batch import Batch
-from phalanx.cage2.rule import announce_compilation, compiled_by_one, records
+from phalanx.cage2.rule import records
 from phalanx.cage2.saved_games import check_conducts
 from phalanx.cage2.scenario import NUM_ACTIONS
 from phalanx.cage2.scoring import CONDUCT, NO_ORDERS, Orders
@@ -122,7 +122,6 @@ class CompiledSampler(Cage2Sampler):
 
     def __init__(self, batch: Batch, policy: Policy, turns: int, **options: Any) -> None:
         super().__init__(batch, turns, truth_size=policy.truth_size, **options)
-        announce_compilation(collect_blocks)
         self.policy = policy
 
     def take(self, weights: Floats, version: int) -> None:
@@ -131,15 +130,14 @@ class CompiledSampler(Cage2Sampler):
 
     def collect(self, shaping: Shaping) -> Rollout:
         batch, policy, rollout = self.batch, self.policy, self.next_rollout()
-        with compiled_by_one(collect_blocks):
-            batch.crew.run(
-                collect_blocks,
-                (
-                    batch.nets, batch.memories, batch.kind, batch.odds, self.orders, self.conducts,
-                    self.useful, self.condition, shaping, policy.actor, policy.actor_sizes,
-                    policy.critic, policy.critic_sizes, rollout,
-                ),
-            )  # fmt: skip
+        batch.crew.run(
+            collect_blocks,
+            (
+                batch.nets, batch.memories, batch.kind, batch.odds, self.orders, self.conducts,
+                self.useful, self.condition, shaping, policy.actor, policy.actor_sizes,
+                policy.critic, policy.critic_sizes, rollout,
+            ),
+        )  # fmt: skip
         return rollout
 
 
