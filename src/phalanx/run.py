@@ -86,6 +86,7 @@ class Run:
         self.lags: Counter[int] = Counter()
         self.rollouts: Counter[str] = Counter()  # learnt from, or dropped because too old
         self.seconds = {"collect": 0.0, "learn": 0.0, "other": 0.0}
+        self.compile_s = 0.0  # before the first update, and in none of these seconds
         self.recent: deque[Episode] = deque(maxlen=RECENT)
         self.schedule_progress = 0.0  # that of the last update: what its schedules went by
         self._began, self._ended, self._before_s = time.monotonic(), math.inf, 0.0
@@ -454,6 +455,7 @@ def summary(run: Run, state: str) -> dict[str, Any]:
         "updates": run.updates,
         "seconds": seconds,
         "elapsed_s": run.elapsed_s,
+        "compile_s": run.compile_s,
         "steps_per_s": run.steps / seconds,
         "episodes_per_s": run.episodes / seconds,
         "time_split": {name: spent / seconds for name, spent in run.seconds.items()},

@@ -14,14 +14,17 @@ from typing import Any
 import numpy as np
 
 from phalanx.agents import AGENTS, agent_path
+from phalanx.cage2.rule import compile_s
 from phalanx.cage2.scenario import HORIZONS
 from phalanx.checkpoint import last_checkpoint, read_facts
+from phalanx.compile_first import compile_cage2, compile_networks
 from phalanx.config import TrainConfig
 from phalanx.display import progress_display, span
 from phalanx.errors import RunError, WorkerError
 from phalanx.evaluate_config import EvaluateConfig
 from phalanx.evaluation import as_json, evaluate, interval, show_beside_published
 from phalanx.evaluation import show as show_table
+from phalanx.learn.compiled import CompiledStepper
 from phalanx.learn.sampler import Stopped
 from phalanx.recipe import Network, choose_num_envs, progress_of
 from phalanx.run import Run, check_same_settings, elapsed_before
@@ -66,6 +69,9 @@ def train(
         if config.resume is not None:
             config = _check_that_it_can_go_on(config, folder)
         is_chosen, measured = config.num_envs == "auto", ""
+        before, plays_here = compile_s(), config.env == "cage2" and config.runner == "local"
+        if plays_here:
+            compile_cage2(config, network)
         if config.num_envs == "auto" and config.env == "cage2":
             with progress_display(None, progress) as display:
                 task = display.add_task("", total=None, note="")
@@ -79,6 +85,9 @@ def train(
             run.notes.append(_choice(run, measured))
         for note in run.notes:
             print(note)
+        if not plays_here and isinstance(run.learner.stepper, CompiledStepper):
+            compile_networks(config)
+        run.compile_s = compile_s() - before
         if config.resume is None:
             if start is not None:
                 run.begin_with(start)
