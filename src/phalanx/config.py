@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 from phalanx.agents import AGENTS
 from phalanx.cage2.observation import OBS_SIZES
+from phalanx.cage2.scenario import DEFAULT_RULES
 from phalanx.cage2.scoring import ALIGNMENTS
 from phalanx.cage2.settings import (
     MAX_HORIZON,
@@ -142,7 +143,7 @@ class TrainConfig:
     """steps of each environment between updates"""
     red_agent: Annotated[str, GAME] = "b_line=0.5,meander=0.5"
     """attacker: b_line, meander, sleep, b_line_detour, meander_rescan, coin, or a mixture"""
-    rules: Annotated[str, GAME] = "2.1-leaderboard"
+    rules: Annotated[str, GAME] = DEFAULT_RULES
     """rule set: 2.1-final, or 2.1-leaderboard as the challenge was scored"""
     observation: Annotated[str, OneOf(*OBS_SIZES), GAME] = "history"
     """what the actor sees: bits (the 52), history (and what a defender can remember), or memory

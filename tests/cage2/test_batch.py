@@ -244,7 +244,7 @@ def test_a_batch_has_at_least_one_network() -> None:
     [
         {"num_envs": 3},
         {"horizon": 5},
-        {"rules": "2.1-leaderboard"},
+        {"rules": "2.1-final"},
         {"red_agent": "meander"},
         {"red_agent": "b_line=0.5,meander=0.5"},
         {"observation": "history"},

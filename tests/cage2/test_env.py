@@ -12,9 +12,10 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
 import phalanx
-from phalanx.cage2 import Cage2Env, Cage2VectorEnv
+from phalanx.cage2 import DEFAULT_RULES, RULE_SETS, Batch, Cage2Env, Cage2VectorEnv
 from phalanx.cage2.observation import OBS_SIZES
 from phalanx.cage2.scenario import NUM_ACTIONS
+from phalanx.config import TrainConfig
 from phalanx.errors import ActionError, ConfigError
 
 assert phalanx.__version__  # importing phalanx registers the game
@@ -337,3 +338,15 @@ def test_threads_end_with_the_env() -> None:
     for hand in hands:
         hand.join(timeout=5)
         assert not hand.is_alive()
+
+
+def test_every_face_plays_the_same_rules_unless_told() -> None:
+    number = RULE_SETS.index(DEFAULT_RULES)
+    vec = gymnasium.make_vec("phalanx/Cage2-v0", num_envs=2)
+    single = gymnasium.make("phalanx/Cage2-v0")
+    batches = [
+        Batch(1), Cage2VectorEnv(2).batch, Cage2Env().batch,
+        vec.unwrapped.batch, single.unwrapped.batch,  # type: ignore[attr-defined]
+    ]  # fmt: skip
+    assert [set(batch.nets["rules"].tolist()) for batch in batches] == [{number}] * 5
+    assert (TrainConfig().rules, DEFAULT_RULES) == ("2.1-leaderboard", "2.1-leaderboard")

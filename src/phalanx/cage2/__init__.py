@@ -6,6 +6,7 @@ from phalanx.cage2.env import Cage2Env, Cage2VectorEnv
 from phalanx.cage2.observation import History
 from phalanx.cage2.scenario import (
     ALL_RED_AGENTS,
+    DEFAULT_RULES,
     HOSTS,
     RED_AGENTS,
     RULE_SETS,
@@ -15,6 +16,7 @@ from phalanx.cage2.scenario import (
 
 __all__ = [
     "ALL_RED_AGENTS",
+    "DEFAULT_RULES",
     "DEFENDERS",
     "HOSTS",
     "RED_AGENTS",

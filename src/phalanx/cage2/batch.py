@@ -12,7 +12,7 @@ from phalanx.cage2.network import NETWORK, seed_networks
 from phalanx.cage2.observation import MEMORY, OBS_SIZES, action_masks, observation_kind
 from phalanx.cage2.rule import records
 from phalanx.cage2.saved_games import check_memories, check_networks
-from phalanx.cage2.scenario import NUM_HOSTS
+from phalanx.cage2.scenario import DEFAULT_RULES, NUM_HOSTS
 from phalanx.cage2.settings import (
     RedAgent,
     checked_actions,
@@ -45,7 +45,7 @@ class Batch:
         *,
         red_agent: RedAgent = "b_line",
         horizon: int = 100,
-        rules: str = "2.1-final",
+        rules: str = DEFAULT_RULES,
         observation: str = "bits",
         dtype: str = "float32",
         seed: int = 0,

@@ -79,7 +79,8 @@ class CyborgEnv(gymnasium.Env[Array, Any]):
         if rules is not None and RULE_SETS[rule_set_number(rules)] != installed:
             raise ConfigError(
                 f"the installed original plays rules {installed}, not {rules}; check out "
-                f"{'its newest commit' if rules == RULE_SETS[0] else 'commit 606813b'}"
+                f"{'its newest commit' if rules == RULE_SETS[0] else 'commit 606813b'}, or play "
+                f"rules {installed}"
             )
         self.rules = installed
         self.horizon = checked_horizon(horizon)
@@ -179,11 +180,11 @@ class CyborgAgent:
     agent = CyborgAgent(policy, observation="history")  # a function of obs [1, D]
 
     The script does not tell an agent how long the episode is: `horizon` is the one that history
-    observations are to assume.
+    observations are to assume; that of the policy's training, or 100, if not given.
     """
 
     def __init__(
-        self, policy: Policy, *, observation: str | None = None, horizon: int = 100
+        self, policy: Policy, *, observation: str | None = None, horizon: int | None = None
     ) -> None:
         self.policy: Any = make_defender(policy) if isinstance(policy, str) else policy
         if isinstance(self.policy, Reactor):
@@ -192,7 +193,8 @@ class CyborgAgent:
                 "not hand to agents; use its own BlueReactRemoveAgent or BlueReactRestoreAgent"
             )
         shown = str(observation or getattr(self.policy, "observation", "bits"))
-        self._history = History(horizon=horizon, observation=shown)
+        turns = horizon or getattr(self.policy, "horizon", 100)
+        self._history = History(horizon=turns, observation=shown)
         self._last: int | None = None
 
     def get_action(self, observation: Array, action_space: Any = None) -> int:

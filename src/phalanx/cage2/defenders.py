@@ -31,7 +31,7 @@ class Defender(Protocol):
     """Chooses actions for N networks, turn by turn, from the start of their episodes to the end."""
 
     observation: str
-    """what `act` is to be shown: bits or history"""
+    """what `act` is to be shown: bits, history or memory"""
 
     def act(
         self, obs: npt.NDArray[Any], alerts: npt.NDArray[np.int8], masks: npt.NDArray[np.bool_]
@@ -84,6 +84,10 @@ class Reactor:
     def __init__(self, verb: str) -> None:
         self._treat_first_host = action_index(verb, "Defender")
         self._watching: npt.NDArray[np.bool_] | None = None
+
+    def reset(self) -> None:
+        """New episodes begin."""
+        self._watching = None
 
     def act(
         self, obs: npt.NDArray[Any], alerts: npt.NDArray[np.int8], masks: npt.NDArray[np.bool_]

@@ -15,7 +15,7 @@ from gymnasium.vector.utils import batch_space
 from phalanx.cage2.batch import Batch
 from phalanx.cage2.kernel import Shown
 from phalanx.cage2.picture import picture
-from phalanx.cage2.scenario import NUM_ACTIONS
+from phalanx.cage2.scenario import DEFAULT_RULES, NUM_ACTIONS
 from phalanx.cage2.settings import RedAgent, checked_seed
 from phalanx.errors import ActionError, ConfigError, choices
 
@@ -49,7 +49,7 @@ class Cage2VectorEnv(VectorEnv[Array, Array, Array]):
         *,
         red_agent: RedAgent = "b_line",
         horizon: int = 100,
-        rules: str = "2.1-final",
+        rules: str = DEFAULT_RULES,
         observation: str = "bits",
         seed: int = 0,
         num_threads: int | str = "auto",
@@ -226,7 +226,7 @@ class Cage2Env(gymnasium.Env[Array, Any]):
         *,
         red_agent: RedAgent = "b_line",
         horizon: int = 100,
-        rules: str = "2.1-final",
+        rules: str = DEFAULT_RULES,
         observation: str = "bits",
         seed: int | None = None,
         dtype: str = "float32",
