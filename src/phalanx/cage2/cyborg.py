@@ -193,8 +193,9 @@ class CyborgAgent:
                 "not hand to agents; use its own BlueReactRemoveAgent or BlueReactRestoreAgent"
             )
         shown = str(observation or getattr(self.policy, "observation", "bits"))
-        turns = horizon or getattr(self.policy, "horizon", 100)
-        self._history = History(horizon=turns, observation=shown)
+        if horizon is None:
+            horizon = int(getattr(self.policy, "horizon", 100))
+        self._history = History(horizon=horizon, observation=shown)
         self._last: int | None = None
 
     def get_action(self, observation: Array, action_space: Any = None) -> int:
