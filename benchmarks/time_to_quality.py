@@ -17,7 +17,7 @@ from phalanx.cage2.scenario import PUBLISHED
 from phalanx.config import TrainConfig
 from phalanx.configs import config_path
 from phalanx.evaluate_config import EvaluateConfig
-from phalanx.evaluation import evaluate
+from phalanx.evaluation import play_cells
 from phalanx.run import Run
 from phalanx.trained import defender_of
 from phalanx.training import EVALUATION_SEED, train
@@ -30,7 +30,7 @@ def score(run: Run, episodes: int) -> float:
         leaderboard=True, rules=run.config.rules, episodes=episodes, seed=EVALUATION_SEED,
         target="sleep",
     )  # fmt: skip
-    return sum(cell.mean for cell in evaluate(settings, defender=defender_of(run)))
+    return sum(cell.mean for cell in play_cells(settings, defender=defender_of(run)))
 
 
 def main() -> None:

@@ -16,14 +16,14 @@ from phalanx.cli import main
 from phalanx.config import TrainConfig
 from phalanx.errors import ConfigError
 from phalanx.evaluate_config import EvaluateConfig
-from phalanx.evaluation import evaluate
+from phalanx.evaluation import play_cells
 from phalanx.export import export
 from phalanx.training import train
 
 
 def test_the_champion_beats_every_published_total() -> None:
     config = EvaluateConfig(policy=("champion",), leaderboard=True, episodes=400)
-    cells = list(evaluate(config))
+    cells = list(play_cells(config))
     assert len(cells) == 9
     assert sum(cell.mean for cell in cells) > -45  # -42.7 over more episodes
 
@@ -71,7 +71,7 @@ def test_a_run_becomes_one_file_that_plays_the_same(
 
     def returns(target: Path) -> list[float]:
         config = EvaluateConfig(target=str(target), episodes=20, red_agent=("meander",))
-        return [cell.mean for cell in evaluate(config)]
+        return [cell.mean for cell in play_cells(config)]
 
     assert returns(run) == returns(file)
 

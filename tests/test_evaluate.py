@@ -8,7 +8,7 @@ import pytest
 
 from phalanx.cli import main
 from phalanx.evaluate_config import EvaluateConfig
-from phalanx.evaluation import evaluate
+from phalanx.evaluation import play_cells
 from phalanx.play import play_episodes
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -34,7 +34,7 @@ SHARPER: dict[tuple[str, str], tuple[float, float]] = {
 def test_returns_agree_with_the_original(rules: str, policy: str) -> None:
     reds = ("B_lineAgent", "RedMeanderAgent", "SleepAgent")
     config = EvaluateConfig(policy=(policy,), red_agent=reds, rules=rules, episodes=4000, seed=1)
-    for cell in evaluate(config):
+    for cell in play_cells(config):
         key = f"{cell.red_agent}|{policy}|{cell.horizon}"
         row = RECORDED[rules][key]
         mean, stderr = SHARPER.get((rules, key), (row["mean"], row["stderr"]))
@@ -107,7 +107,7 @@ def test_an_interrupt_keeps_the_cells_that_are_done(
 
 def cells_of(**settings: Any) -> Any:
     given = {"red_agent": ("meander",), "horizon": (30,), "episodes": 200, **settings}
-    return {(cell.policy, cell.workflow): cell for cell in evaluate(EvaluateConfig(**given))}
+    return {(cell.policy, cell.workflow): cell for cell in play_cells(EvaluateConfig(**given))}
 
 
 def test_compliance_is_pooled_over_all_fixes_and_undefined_without_any() -> None:

@@ -16,7 +16,7 @@ from phalanx.cage2.workflow import DISTANCES, NAMED_ORDERS, NUM_ORDERS, order_na
 from phalanx.cli import main
 from phalanx.errors import RunError
 from phalanx.evaluate_config import EvaluateConfig
-from phalanx.evaluation import evaluate
+from phalanx.evaluation import play_cells
 from phalanx.search import Search, search
 from phalanx.search_command import show_results
 from phalanx.search_config import SearchConfig
@@ -115,7 +115,7 @@ def test_the_winner_is_the_best_of_the_finals_that_passed(found: Search) -> None
     best = max(found.finals, key=lambda row: float(row["mean"]))
     assert found.winner == best["workflow"]
     cells = list(
-        evaluate(
+        play_cells(
             EvaluateConfig(
                 target=str(found.folder.path / "policies" / "winner.npz"),
                 red_agent=("b_line",), horizon=(20,), episodes=50,

@@ -27,7 +27,7 @@ from phalanx.config import TrainConfig
 from phalanx.configs import CONFIGS
 from phalanx.errors import CheckpointError, ConfigError, RunError
 from phalanx.evaluate_config import EvaluateConfig
-from phalanx.evaluation import evaluate
+from phalanx.evaluation import play_cells
 from phalanx.flags import from_file
 from phalanx.recipe import SIZES, find_network, shaping, turn_weights
 from phalanx.run import Run
@@ -177,7 +177,7 @@ def test_training_learns(tmp_path: Path) -> None:
     flags = EvaluateConfig(target=str(tmp_path / "x"), red_agent=("b_line",), horizon=(30,))
     assert flags.rules == "2.1-leaderboard"  # the run's own
     assert EvaluateConfig(target="sleep").rules == "2.1-final"
-    (cell,) = evaluate(flags)
+    (cell,) = play_cells(flags)
     assert cell.mean > np.mean(by_update[:2]) / 2
 
 

@@ -34,7 +34,7 @@ COMMANDS = {
     ),
     "evaluate": Command(
         EvaluateConfig,
-        "phalanx.evaluation",
+        "phalanx.evaluate_command",
         "phalanx evaluate --policy react-restore --red-agent b_line --horizon 100 --episodes 10000",
     ),
     "explain": Command(

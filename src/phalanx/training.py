@@ -22,13 +22,14 @@ from phalanx.config import TrainConfig
 from phalanx.display import progress_display, span
 from phalanx.errors import RunError, WorkerError
 from phalanx.evaluate_config import EvaluateConfig
-from phalanx.evaluation import as_json, evaluate, interval, show_beside_published
-from phalanx.evaluation import show as show_table
+from phalanx.evaluation import interval, play_cells
 from phalanx.learn.compiled import CompiledStepper
 from phalanx.learn.sampler import Stopped
 from phalanx.recipe import Network, choose_num_envs, progress_of
 from phalanx.run import Run, check_same_settings, elapsed_before
 from phalanx.run_folder import RunFolder, open_new
+from phalanx.scores import as_json, show_beside_published
+from phalanx.scores import show as show_table
 from phalanx.settings import without_effect
 from phalanx.tally import compliance_of, in_words
 from phalanx.trained import defender_of
@@ -288,7 +289,7 @@ def show_results(run: Run, episodes: int = 1000) -> None:
         def played(name: str, episodes: int, mean: float) -> None:
             progress.update(task, advance=episodes, description=name, note=f"return {mean:.1f}")
 
-        cells = list(evaluate(settings, played, defender_of(run)))
+        cells = list(play_cells(settings, played, defender_of(run)))
     facts = json.loads((run.folder.path / "summary.json").read_text())
     run.folder.write_summary(facts | {"score": as_json(settings, cells, complete=True)})
     (show_beside_published if run.config.workflow is None else show_table)(settings, cells)

@@ -18,7 +18,7 @@ from phalanx.cage2.scenario import HOSTS, NUM_ACTIONS
 from phalanx.config import TrainConfig
 from phalanx.errors import ConfigError
 from phalanx.evaluate_config import EvaluateConfig
-from phalanx.evaluation import evaluate
+from phalanx.evaluation import play_cells
 from phalanx.training import train
 from tests.cage2.game import ALL, Game, mask, names
 from tests.cage2.test_attackers import BEST, LINE
@@ -121,7 +121,7 @@ def test_evaluation_plays_them_only_if_asked() -> None:
     assert EvaluateConfig().red_agent == RED_AGENTS
     assert EvaluateConfig(leaderboard=True, red_agent=("coin",)).red_agent == RED_AGENTS
     asked = EvaluateConfig(target="sleep", red_agent=("coin", MIXTURE), horizon=(30,), episodes=50)
-    assert [cell.red_agent for cell in evaluate(asked)] == ["coin", MIXTURE]
+    assert [cell.red_agent for cell in play_cells(asked)] == ["coin", MIXTURE]
 
 
 def test_training_reports_them_apart_where_they_take_part(tmp_path: Path) -> None:
