@@ -16,21 +16,16 @@ import yaml
 from phalanx.cage2.scenario import PUBLISHED
 from phalanx.config import TrainConfig
 from phalanx.configs import config_path
-from phalanx.evaluate_config import EvaluateConfig
-from phalanx.evaluation import play_cells
+from phalanx.evaluate_command import evaluate
 from phalanx.run import Run
-from phalanx.trained import defender_of
 from phalanx.training import EVALUATION_SEED, train
 
 GOALS = (-54.57, -46.0, -45.0, -44.0)
 
 
 def score(run: Run, episodes: int) -> float:
-    settings = EvaluateConfig(
-        leaderboard=True, rules=run.config.rules, episodes=episodes, seed=EVALUATION_SEED,
-        target="sleep",
-    )  # fmt: skip
-    return sum(cell.mean for cell in play_cells(settings, defender=defender_of(run)))
+    settings = {"rules": run.config.rules, "episodes": episodes, "seed": EVALUATION_SEED}
+    return evaluate(run, leaderboard=True, **settings).total
 
 
 def main() -> None:

@@ -3,7 +3,6 @@
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +13,6 @@ from phalanx.cage2.cyborg import CyborgAgent
 from phalanx.checkpoint import load_checkpoint
 from phalanx.cli import main
 from phalanx.config import TrainConfig
-from phalanx.errors import ConfigError
 from phalanx.evaluate_config import EvaluateConfig
 from phalanx.evaluation import play_cells
 from phalanx.export import export
@@ -28,11 +26,13 @@ def test_the_champion_beats_every_published_total() -> None:
     assert sum(cell.mean for cell in cells) > -45  # -42.7 over more episodes
 
 
-@pytest.mark.parametrize("settings", [{"policy": ("random", "champion")},
-                                      {"policy": ("champion",), "target": "random"}])  # fmt: skip
-def test_an_agent_is_played_alone(settings: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match="give it alone, as --policy champion"):
-        EvaluateConfig(**settings)
+def test_an_agent_is_played_beside_others() -> None:
+    config = EvaluateConfig(
+        target=("champion", "sleep"), policy=("Champion_Final",), episodes=50, red_agent=("b_line",)
+    )
+    cells = list(play_cells(config))
+    assert [cell.policy for cell in cells[::3]] == ["champion", "sleep", "Champion_Final"]
+    assert cells[2].mean > cells[8].mean > cells[5].mean  # under the champion's rules
 
 
 def test_a_file_of_a_scripted_defenders_name_is_not_taken_for_it(
@@ -40,7 +40,7 @@ def test_a_file_of_a_scripted_defenders_name_is_not_taken_for_it(
 ) -> None:
     (tmp_path / "random").write_text("notes")
     monkeypatch.chdir(tmp_path)
-    assert EvaluateConfig(policy=("random",)).checkpoint is None
+    assert EvaluateConfig(policy=("random",)).checkpoints == {}
 
 
 @pytest.mark.parametrize("name", sorted(AGENTS))
@@ -70,7 +70,7 @@ def test_a_run_becomes_one_file_that_plays_the_same(
     capsys.readouterr()
 
     def returns(target: Path) -> list[float]:
-        config = EvaluateConfig(target=str(target), episodes=20, red_agent=("meander",))
+        config = EvaluateConfig(target=(str(target),), episodes=20, red_agent=("meander",))
         return [cell.mean for cell in play_cells(config)]
 
     assert returns(run) == returns(file)

@@ -61,7 +61,6 @@ def test_every_flag_is_explained(command: str, capsys: pytest.CaptureFixture[str
         ("evaluate --polcy sleep", "did you mean --policy?"),
         ("evaluate --policy slep", "did you mean sleep?"),
         ("evaluate --policy nope", "champion"),
-        ("evaluate champion --policy sleep", "give either champion or --policy, not both"),
         ("search --env CartPole-v1", "phalanx search trains with ppo on CAGE-2"),
         ("search --gp-beta -1", "gp_beta must be from 0 to 1e+06, got -1"),
         ("evaluate --red-agent b_lin", "did you mean b_line?"),

@@ -10,6 +10,7 @@ from phalanx.cli import main
 from phalanx.evaluate_config import EvaluateConfig
 from phalanx.evaluation import play_cells
 from phalanx.play import play_episodes
+from phalanx.players import open_players
 
 GOLDEN = Path(__file__).parent / "golden"
 RECORDED = {
@@ -44,8 +45,9 @@ def test_returns_agree_with_the_original(rules: str, policy: str) -> None:
 
 def test_results_do_not_depend_on_threads() -> None:
     def returns(threads: int) -> Any:
-        config = EvaluateConfig(episodes=5000, num_threads=threads, seed=3)
-        played = play_episodes(config, "random", "b_line=0.5,meander=0.5", (30,))
+        config = EvaluateConfig(policy=("random",), episodes=5000, num_threads=threads, seed=3)
+        (player,) = open_players(config)
+        played = play_episodes(config, player, "b_line=0.5,meander=0.5", (30,))
         return played.returns.tolist()
 
     assert returns(1) == returns(2) == returns(5)
@@ -53,8 +55,9 @@ def test_results_do_not_depend_on_threads() -> None:
 
 def test_a_longer_run_begins_with_the_shorter_one() -> None:
     def returns(policy: str, episodes: int) -> Any:
-        config = EvaluateConfig(episodes=episodes)
-        return play_episodes(config, policy, "meander", (30,)).returns.tolist()
+        config = EvaluateConfig(policy=(policy,), episodes=episodes)
+        (player,) = open_players(config)
+        return play_episodes(config, player, "meander", (30,)).returns.tolist()
 
     for policy in ("random", "react-restore"):
         assert returns(policy, 5000)[:100] == returns(policy, 100)

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -42,11 +43,13 @@ from phalanx.explain import (
 from phalanx.explain_command import explanations, record_episodes
 from phalanx.explain_config import ExplainConfig
 from phalanx.play import play_episodes
-from phalanx.trained import load_defender
+from phalanx.players import open_players
 
 
 def recorded(target: str, red_agent: str, **settings: Any) -> Record:
-    return record_episodes(ExplainConfig(target=target, **settings), red_agent)
+    config = ExplainConfig(target=target, **settings)
+    (player,) = open_players(config.played)
+    return record_episodes(config, red_agent, player)
 
 
 # --- where the loss comes from --------------------------------------------------------------------
@@ -68,15 +71,17 @@ def test_the_loss_splits_exactly(target: str, red_agent: str, rules: str) -> Non
 def test_the_episodes_are_those_of_evaluate() -> None:
     for target in ("random", "react-remove"):
         record = recorded(target, "meander", episodes=50, horizon=40, seed=2)
-        config = EvaluateConfig(target=target, episodes=50, seed=2)
-        played = play_episodes(config, target, "meander", (40,))
+        config = EvaluateConfig(target=(target,), episodes=50, seed=2)
+        (player,) = open_players(config)
+        played = play_episodes(config, player, "meander", (40,))
         assert record.returns.tolist() == played.returns[:, 0].tolist()
 
 
-def test_a_longer_recording_begins_with_the_shorter_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_longer_recording_begins_with_the_shorter_one() -> None:
     short = recorded("react-restore", "b_line", episodes=30, horizon=20)
-    monkeypatch.setattr("phalanx.explain_command.CHUNK", 16)
-    long = recorded("react-restore", "b_line", episodes=40, horizon=20)
+    config = ExplainConfig(target="react-restore", episodes=40, horizon=20)
+    (player,) = open_players(config.played)
+    long = record_episodes(config, "b_line", replace(player, at_once=16))
     assert (long.scored_root[:, :30] == short.scored_root).all()
     assert (long.returns[:30] == short.returns).all()
 
@@ -134,7 +139,7 @@ class Scripted:
 
 @pytest.fixture
 def scripted(monkeypatch: pytest.MonkeyPatch) -> Record:
-    monkeypatch.setattr("phalanx.explain_command.make", lambda *_: Scripted())
+    monkeypatch.setattr("phalanx.explain_command.begin", lambda *_: Scripted())
     return recorded("sleep", "meander", episodes=40, horizon=12)
 
 
@@ -193,7 +198,7 @@ def test_a_restore_is_judged_by_what_was_true_before_it(monkeypatch: pytest.Monk
         def act(self, obs: Any, alerts: Any, masks: Any) -> Any:
             return np.full(len(obs), number_of(RESTORE, USER0))
 
-    monkeypatch.setattr("phalanx.explain_command.make", lambda *_: Stubborn())
+    monkeypatch.setattr("phalanx.explain_command.begin", lambda *_: Stubborn())
     in_all = host_acts(recorded("sleep", "b_line", episodes=5, horizon=30))[-1]
     assert (in_all.restore, in_all.restore_of_root, in_all.wasted) == (30, 1, 0)
 
@@ -246,8 +251,9 @@ def test_a_trained_policy_is_explained(tmp_path: Path) -> None:
     config = ExplainConfig(target=str(run), red_agent=("meander",), episodes=20)
     assert config.played.rules == "2.1-leaderboard"
     (told,) = explanations(config)
-    turn_by_turn = EvaluateConfig(target=str(run), episodes=20, true_state="off")
-    played = play_episodes(turn_by_turn, str(run), "meander", (100,), trained=load_defender(run))
+    turn_by_turn = EvaluateConfig(target=(str(run),), episodes=20, true_state="off")
+    (player,) = open_players(turn_by_turn)
+    played = play_episodes(turn_by_turn, player, "meander", (100,))
     assert told.mean == played.returns.mean() < 0
 
 

@@ -117,7 +117,7 @@ def test_the_winner_is_the_best_of_the_finals_that_passed(found: Search) -> None
     cells = list(
         play_cells(
             EvaluateConfig(
-                target=str(found.folder.path / "policies" / "winner.npz"),
+                target=(str(found.folder.path / "policies" / "winner.npz"),),
                 red_agent=("b_line",), horizon=(20,), episodes=50,
             )
         )

@@ -174,9 +174,9 @@ def test_training_learns(tmp_path: Path) -> None:
     train(config)
     by_update = [float(row["return"]) for row in rows(tmp_path / "x", "updates")]
     assert np.mean(by_update[-3:]) > np.mean(by_update[:2]) / 2
-    flags = EvaluateConfig(target=str(tmp_path / "x"), red_agent=("b_line",), horizon=(30,))
+    flags = EvaluateConfig(target=(str(tmp_path / "x"),), red_agent=("b_line",), horizon=(30,))
     assert flags.rules == "2.1-leaderboard"  # the run's own
-    assert EvaluateConfig(target="sleep").rules == "2.1-final"
+    assert EvaluateConfig(target=("sleep",)).rules == "2.1-leaderboard"
     (cell,) = play_cells(flags)
     assert cell.mean > np.mean(by_update[:2]) / 2
 

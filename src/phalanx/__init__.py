@@ -8,15 +8,19 @@ from phalanx.cage2.registration import register
 if TYPE_CHECKING:
     from phalanx.config import TrainConfig
     from phalanx.envs.pool import make_pool
+    from phalanx.evaluate_command import evaluate
     from phalanx.tables import read_table
     from phalanx.trained import load_defender
     from phalanx.training import train
 
 __version__ = "0.1.0"
-__all__ = ["TrainConfig", "__version__", "load_defender", "make_pool", "read_table", "train"]
+__all__ = [
+    "TrainConfig", "__version__", "evaluate", "load_defender", "make_pool", "read_table", "train",
+]  # fmt: skip
 
 _HOMES = {
     "TrainConfig": "phalanx.config",
+    "evaluate": "phalanx.evaluate_command",
     "load_defender": "phalanx.trained",
     "make_pool": "phalanx.envs.pool",
     "read_table": "phalanx.tables",

@@ -1,6 +1,8 @@
 """Settings of `phalanx evaluate`."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
@@ -8,7 +10,8 @@ from typing import Annotated, Any
 from phalanx.agents import AGENTS, agent_path
 from phalanx.cage2.defenders import DEFENDERS, GREEDY
 from phalanx.cage2.referee import parse_true_state
-from phalanx.cage2.scenario import HORIZONS, RED_AGENTS
+from phalanx.cage2.registration import CAGE2_ENVS
+from phalanx.cage2.scenario import DEFAULT_RULES, HORIZONS, RED_AGENTS
 from phalanx.cage2.settings import (
     MAX_HORIZON,
     MAX_THREADS,
@@ -17,10 +20,11 @@ from phalanx.cage2.settings import (
     rule_set_number,
 )
 from phalanx.cage2.workflow import COMPLIANCE_RULES, parse_order
-from phalanx.checkpoint import last_checkpoint, load_checkpoint
+from phalanx.checkpoint import last_checkpoint, read_facts
 from phalanx.errors import ConfigError, choices
 from phalanx.results import check_writable
 from phalanx.settings import OneOf, OrWord, Within, checked
+from phalanx.trust import check_named
 
 MAX_EPISODES = 1_000_000_000
 OF_CAGE2 = (
@@ -32,13 +36,16 @@ OF_CAGE2 = (
 @checked
 @dataclass(frozen=True, kw_only=True)
 class EvaluateConfig:
-    """Play many episodes with a trained policy or with scripted defenders; print the returns."""
+    """Play many episodes with defenders of any kind; print the returns."""
 
-    target: str | None = field(default=None, metadata={"positional": True})
-    """run folder, checkpoint, or name of a defender; all scripted ones if not given"""
-    policy: tuple[str, ...] = DEFENDERS
-    """defenders: sleep, random, react-remove, react-restore; with a workflow also greedy, which
-    repairs by the true state; or champion or champion-final, trained ones that come with phalanx"""
+    target: tuple[str, ...] = field(default=(), metadata={"positional": True})
+    """defenders: run folders, checkpoints, module:factory of your own (docs/defenders.md), names.
+    Scripted: sleep, random, react-remove, react-restore (these if none is given); with a workflow
+    also greedy, which repairs by the true state. Trained: champion, champion-final"""
+    policy: tuple[str, ...] = ()
+    """the same, as a flag"""
+    env: str | Callable[[], Any] | None = None
+    """the environment of a run on one of your own, module:factory: a file cannot name code"""
     network: str | None = None
     """the module:factory of a run that trained a torch network of your own"""
     sample: bool = False
@@ -65,7 +72,7 @@ class EvaluateConfig:
     episodes: Annotated[int, Within(2, MAX_EPISODES)] = 1000
     """episodes per cell of the table"""
     rules: str = ""
-    """rule set: 2.1-final or 2.1-leaderboard; a run's own (else 2.1-final) if not given"""
+    """rule set: 2.1-final or 2.1-leaderboard; a run's own (else 2.1-leaderboard) if not given"""
     seed: Annotated[int, Within(0, 2**64 - 1)] = 0
     """the only source of chance; equal seeds give equal tables"""
     num_threads: Annotated[int | str, Within(1, MAX_THREADS), OrWord("auto")] = "auto"
@@ -74,21 +81,11 @@ class EvaluateConfig:
     """also write the table to this file"""
 
     def __post_init__(self) -> None:
-        trained = [name for name in self.policy if agent_path(name) in AGENTS.values()]
-        if trained and (self.target is not None or len(self.policy) > 1):
-            raise ConfigError(
-                f"{trained[0]} is a trained agent: give it alone, as --policy {trained[0]}"
-            )
-        if trained:
-            object.__setattr__(self, "target", trained[0])
-            object.__setattr__(self, "policy", DEFENDERS)
-        if self.target is not None and self.policy not in (DEFENDERS, (*DEFENDERS, GREEDY)):
-            raise ConfigError(f"give either {self.target} or --policy, not both")
-        if self.checkpoint is not None and not self.checkpoint.exists():
-            names = ", ".join((*DEFENDERS, *AGENTS))
-            raise ConfigError(
-                f"there is no run or checkpoint {self.target}; or name one of {names}"
-            )
+        for name in self.policies:
+            if name not in self.checkpoints and not is_scripted(name) and not self.is_own(name):
+                raise ConfigError(_unknown(name))
+        for name, settings in self._settings.items():
+            check_named(settings, {"env": self.env, "network": self.network}, name)
         self._check_env()
         if self.leaderboard:
             object.__setattr__(self, "red_agent", RED_AGENTS)
@@ -96,12 +93,9 @@ class EvaluateConfig:
         if not self.rules:
             object.__setattr__(self, "rules", self._default_rules())
         if not self.compliance_rule:
-            own = self._of_run("compliance_rule", "host")
+            own = self._of_runs("compliance_rule", "host")
             object.__setattr__(self, "compliance_rule", own)
         self._check_workflow()
-        for name in self.policy:
-            if name.lower().replace("_", "-") not in (*DEFENDERS, GREEDY):
-                raise ConfigError(choices("policy", name, (*DEFENDERS, GREEDY, *AGENTS)))
         known = red_agent_weights if self.simulator == "phalanx" else original_red_agent_weights
         for spec in self.red_agent:
             known(spec)
@@ -110,12 +104,20 @@ class EvaluateConfig:
 
     def _check_env(self) -> None:
         """Refuse settings of CAGE-2 for a policy of another environment."""
-        for item in fields(self) if self.env != "cage2" else ():
+        if not self.elsewhere:
+            if self.env is not None:
+                raise ConfigError("--env is for policies of other environments than CAGE-2")
+            return
+        name, env = next(iter(self.elsewhere.items()))
+        if len(self.elsewhere) < len(self.policies):
+            raise ConfigError(
+                f"{name} was trained on {env}, others play CAGE-2; evaluate them one by one"
+            )
+        for item in fields(self):
             if item.name in OF_CAGE2 and getattr(self, item.name) != item.default:
                 flag = item.name.replace("_", "-")
                 raise ConfigError(
-                    f"{self.target} was trained on {self.env}: leave out --{flag}, which is for "
-                    "CAGE-2"
+                    f"{name} was trained on {env}: leave out --{flag}, which is for CAGE-2"
                 )
 
     def _check_workflow(self) -> None:
@@ -129,9 +131,7 @@ class EvaluateConfig:
         follows = self.workflow is not None or self.workflow_grid
         if self.workflow is not None and self.workflow_grid:
             raise ConfigError("--workflow-grid plays all orders; leave out --workflow")
-        if follows and self.policy == DEFENDERS:
-            object.__setattr__(self, "policy", (*DEFENDERS, GREEDY))
-        if GREEDY in self.policies and not follows:
+        if any(plain(name) == GREEDY for name in self.policies) and not follows:
             raise ConfigError("greedy repairs in an order: give --workflow or --workflow-grid")
 
     @property
@@ -140,32 +140,62 @@ class EvaluateConfig:
         return not self.sample and self.true_state == "exact"
 
     @property
-    def checkpoint(self) -> Path | None:
-        """The run folder or file of the trained policy, if the target is one."""
-        named = (*DEFENDERS, GREEDY)
-        if self.target is None or self.target.lower().replace("_", "-") in named:
-            return None
-        return agent_path(self.target)
-
-    def _default_rules(self) -> str:
-        return "2.1-leaderboard" if self.leaderboard else self._of_run("rules", "2.1-final")
-
-    @property
-    def env(self) -> str:
-        """Where the policy was trained."""
-        return self._of_run("env", "cage2")
-
-    def _of_run(self, setting: str, otherwise: str) -> str:
-        """A setting of the run whose policy is played."""
-        return str(self._settings_of_run.get(setting, otherwise))
+    def policies(self) -> tuple[str, ...]:
+        """The defenders, in the order in which they play."""
+        named = (*self.target, *self.policy)
+        if named:
+            return tuple(dict.fromkeys(named))
+        follows = self.workflow is not None or self.workflow_grid
+        return (*DEFENDERS, GREEDY) if follows else DEFENDERS
 
     @cached_property
-    def _settings_of_run(self) -> dict[str, Any]:
-        if self.checkpoint is None:
-            return {}
-        _, facts = load_checkpoint(last_checkpoint(self.checkpoint))
-        return dict(facts.get("config", {}))
+    def checkpoints(self) -> dict[str, Path]:
+        """The files of trained policies, by the name that was given."""
+        paths = {name: agent_path(name) for name in self.policies if not is_scripted(name)}
+        return {name: last_checkpoint(path) for name, path in paths.items() if path.exists()}
 
-    @property
-    def policies(self) -> tuple[str, ...]:
-        return self.policy if self.target is None else (self.target,)
+    def is_own(self, name: str) -> bool:
+        """Whether a name is that of the user's own code."""
+        return ":" in name and name not in self.checkpoints and not is_scripted(name)
+
+    @cached_property
+    def _settings(self) -> dict[str, dict[str, Any]]:
+        """Those of the runs whose policies are played."""
+        return {name: settings_of(path) for name, path in self.checkpoints.items()}
+
+    @cached_property
+    def elsewhere(self) -> dict[str, str]:
+        """Policies that were trained on another environment than CAGE-2, and on which."""
+        envs = {name: str(one.get("env", "cage2")) for name, one in self._settings.items()}
+        return {name: self.env or env for name, env in envs.items() if env not in CAGE2_ENVS}
+
+    def _default_rules(self) -> str:
+        return DEFAULT_RULES if self.leaderboard else self._of_runs("rules", DEFAULT_RULES)
+
+    def _of_runs(self, setting: str, otherwise: str) -> str:
+        """A setting of the runs whose policies are played, if they agree."""
+        found = {str(settings.get(setting, otherwise)) for settings in self._settings.values()}
+        return found.pop() if len(found) == 1 else otherwise
+
+
+def settings_of(checkpoint: Path) -> dict[str, Any]:
+    """Those of the run that a checkpoint comes from."""
+    return dict(read_facts(checkpoint)[0].get("config", {}))
+
+
+def plain(name: str) -> str:
+    return name.lower().replace("_", "-")
+
+
+def is_scripted(name: str) -> bool:
+    return plain(name) in (*DEFENDERS, GREEDY)
+
+
+def _unknown(name: str) -> str:
+    known = (*DEFENDERS, GREEDY, *AGENTS)
+    near = get_close_matches(plain(name), known, n=1, cutoff=0.5)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    return (
+        f"there is no run or checkpoint {name}; or name one of {', '.join(known)}, or "
+        f"module:factory of your own{hint}"
+    )

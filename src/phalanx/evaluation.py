@@ -1,7 +1,7 @@
 """Play many episodes and say what they brought: mean, standard error, quantiles."""
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -13,9 +13,10 @@ import numpy.typing as npt
 from phalanx.cage2.workflow import NAMED_ORDERS, NUM_ORDERS, order_name, parse_order
 from phalanx.errors import ConfigError
 from phalanx.evaluate_config import EvaluateConfig
+from phalanx.evaluate_env import play_env
 from phalanx.play import StateCost, play_episodes
-from phalanx.recipe import find_network
-from phalanx.trained import TrainedDefender, load_defender
+from phalanx.players import Player, check_sampling, open_players
+from phalanx.recipe import Network, find_network
 
 HALF_WIDTH = 1.96  # of a 95 % interval, in standard errors
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -50,35 +51,67 @@ class Cell:
 def play_cells(
     config: EvaluateConfig,
     played: Callable[[str, int, float], None] = lambda *_: None,
-    defender: TrainedDefender | None = None,
+    players: Sequence[Player] | None = None,
+    network: Network | None = None,
 ) -> Iterator[Cell]:
     """The cells of the table, one after the other. `played` hears: cell, episodes, mean.
 
-    defender: one that is in memory already, instead of the one that the settings name.
+    players: those that the settings name, if not given.
+    network: the factory of a run's own network, if the settings do not name it.
     """
-    if defender is None and config.checkpoint is not None:
-        defender = load_defender(config.checkpoint, find_network(config.network))
-    workflows = chosen_workflows(config, None if defender is None else defender.workflow)
-    if config.judged_by is not None and workflows == [None]:
+    if config.elsewhere:
+        yield from _cells_elsewhere(config, played, network)
+        return
+    if players is None:
+        players = open_players(config, network)
+    if config.sample:
+        check_sampling(players)
+    if config.judged_by is not None and any(
+        chosen_workflows(config, player.workflow) == [None] for player in players
+    ):
         raise ConfigError("this policy is told no order; give --workflow instead of --judged-by")
-    for policy, workflow, red_agent in product(config.policies, workflows, config.red_agent):
-        for horizons in played_together(config, defender):
-            turns = "/".join(map(str, horizons))
-            heard = partial(played, f"{policy} against {red_agent}, {turns} turns")
-            orders = order_numbers(workflow, config.episodes)
-            cost = None if config.true_state == "exact" or orders is None else StateCost()
-            results = play_episodes(
-                config, policy, red_agent, horizons, orders, heard, defender, cost
-            )
-            for k, horizon in enumerate(horizons):
-                cell = summarise(policy, red_agent, horizon, results.returns[:, k])
-                if workflow is not None:
-                    fixes, compliant = results.fixes[:, k], results.compliant[:, k]
-                    cell = with_compliance(cell, workflow, fixes, compliant, config.true_state)
-                    if cost is not None and horizon == max(horizons):
-                        figures = cost.figures(config.true_state, config.episodes)
-                        cell = dataclasses.replace(cell, true_state=figures)
-                yield cell
+    for player in players:
+        workflows = chosen_workflows(config, player.workflow)
+        for workflow, red_agent in product(workflows, config.red_agent):
+            yield from _cells_against(config, player, workflow, red_agent, played)
+
+
+def _cells_against(
+    config: EvaluateConfig,
+    player: Player,
+    workflow: str | None,
+    red_agent: str,
+    played: Callable[[str, int, float], None],
+) -> Iterator[Cell]:
+    """A defender against one attacker, over each horizon."""
+    for horizons in played_together(config, player):
+        turns = "/".join(map(str, horizons))
+        heard = partial(played, f"{player.name} against {red_agent}, {turns} turns")
+        orders = order_numbers(workflow, config.episodes)
+        cost = None if config.true_state == "exact" or orders is None else StateCost()
+        results = play_episodes(config, player, red_agent, horizons, orders, heard, cost)
+        for k, horizon in enumerate(horizons):
+            cell = summarise(player.name, red_agent, horizon, results.returns[:, k])
+            if workflow is not None:
+                fixes, compliant = results.fixes[:, k], results.compliant[:, k]
+                cell = with_compliance(cell, workflow, fixes, compliant, config.true_state)
+                if cost is not None and horizon == max(horizons):
+                    figures = cost.figures(config.true_state, config.episodes)
+                    cell = dataclasses.replace(cell, true_state=figures)
+            yield cell
+
+
+def _cells_elsewhere(
+    config: EvaluateConfig, played: Callable[[str, int, float], None], network: Network | None
+) -> Iterator[Cell]:
+    """Policies of another environment: one number each, and its interval."""
+    network = network or find_network(config.network)
+    for name, env in config.elsewhere.items():
+        returns = play_env(
+            config.checkpoints[name], config.env, config.episodes, config.seed, config.sample,
+            network, partial(played, f"{name} on {env}"),
+        )  # fmt: skip
+        yield summarise(name, env, 0, returns)
 
 
 def chosen_workflows(config: EvaluateConfig, trained_for: str | None) -> list[str | None]:
@@ -99,9 +132,7 @@ def order_numbers(workflow: str | None, episodes: int) -> npt.NDArray[np.int64] 
     return np.full(episodes, parse_order(workflow))
 
 
-def played_together(
-    config: EvaluateConfig, trained: TrainedDefender | None
-) -> list[tuple[int, ...]]:
+def played_together(config: EvaluateConfig, player: Player) -> list[tuple[int, ...]]:
     """Short games are the beginnings of long ones, but for policies that see the time left.
 
     And where fixes are judged at the end of an episode: each has its own.
@@ -109,12 +140,10 @@ def played_together(
     horizons = config.horizon
     if config.true_state == "episode_end":
         return [(horizon,) for horizon in horizons]
-    if trained is None:
+    if player.horizon is None:
         return [horizons]
-    known = tuple(horizon for horizon in horizons if horizon <= trained.horizon)
-    longer: list[tuple[int, ...]] = [
-        (horizon,) for horizon in horizons if horizon > trained.horizon
-    ]
+    known = tuple(horizon for horizon in horizons if horizon <= player.horizon)
+    longer: list[tuple[int, ...]] = [(horizon,) for horizon in horizons if horizon > player.horizon]
     return [known, *longer] if known else longer
 
 

@@ -1,6 +1,7 @@
 """The command `phalanx explain`: plays a defender, and tells what it does and what that costs."""
 
 import dataclasses
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -26,10 +27,9 @@ from phalanx.explain import (
     explain,
 )
 from phalanx.explain_config import ExplainConfig
-from phalanx.play import CHUNK, make, new_batch, next_actions
-from phalanx.recipe import find_network
+from phalanx.play import begin, new_batch, next_actions
+from phalanx.players import Player, open_players, remarks
 from phalanx.results import write_json
-from phalanx.trained import TrainedDefender, load_defender
 
 
 def main(config: ExplainConfig) -> int:
@@ -69,35 +69,28 @@ def explanations(
     config: ExplainConfig, played: Callable[[str, int], None] = lambda *_: None
 ) -> Iterator[Explanation]:
     """The figures against each attacker. `played` hears: attacker, turns."""
-    trained = find_trained(config)
+    (player,) = open_players(config.played)
+    for line in remarks([player], config.played.rules):
+        print(f"phalanx: {line}", file=sys.stderr)
     for red_agent in config.red_agent:
-        yield explain(red_agent, record_episodes(config, red_agent, trained, played))
-
-
-def find_trained(config: ExplainConfig) -> TrainedDefender | None:
-    """The policy of a run or checkpoint; None for a scripted defender."""
-    path = config.played.checkpoint
-    if path is None:
-        return None
-    return load_defender(path, find_network(config.network))
+        yield explain(red_agent, record_episodes(config, red_agent, player, played))
 
 
 def record_episodes(
     config: ExplainConfig,
     red_agent: str,
-    trained: TrainedDefender | None = None,
+    player: Player,
     played: Callable[[str, int], None] = lambda *_: None,
 ) -> Record:
     """Play the episodes that `phalanx evaluate` plays, and keep what happened in each turn."""
     record = blank_record(config.horizon, config.episodes)
-    workflow = config.workflow or (None if trained is None else trained.workflow)
-    orders = order_numbers(workflow, config.episodes)
-    for first in range(0, config.episodes, CHUNK):
-        chosen = slice(first, min(first + CHUNK, config.episodes))
+    orders = order_numbers(config.workflow or player.workflow, config.episodes)
+    for first in range(0, config.episodes, player.at_once):
+        chosen = slice(first, min(first + player.at_once, config.episodes))
         size = chosen.stop - first
-        batch = new_batch(config.played, red_agent, (config.horizon,), trained, first, size)
+        batch = new_batch(config.played, red_agent, (config.horizon,), player, first, size)
         mine = None if orders is None else orders[chosen]
-        defender = make(config.played, config.target, trained, first, mine)
+        defender = begin(config.played, player, first, mine)
         for turn in range(config.horizon):
             record_turn(record, (turn, chosen), batch, next_actions(batch, defender))
             played(red_agent, size)

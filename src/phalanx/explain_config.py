@@ -5,10 +5,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated
 
+from phalanx.agents import agent_path
 from phalanx.cage2.defenders import GREEDY
+from phalanx.cage2.registration import CAGE2_ENVS
 from phalanx.cage2.settings import MAX_HORIZON, MAX_THREADS
+from phalanx.checkpoint import last_checkpoint
 from phalanx.errors import ConfigError
-from phalanx.evaluate_config import EvaluateConfig
+from phalanx.evaluate_config import EvaluateConfig, is_scripted, settings_of
 from phalanx.results import check_writable
 from phalanx.settings import OrWord, Within, checked
 
@@ -21,7 +24,8 @@ class ExplainConfig:
     """Show what a defender does, turn by turn and host by host, and where its loss comes from."""
 
     target: str = field(metadata={"positional": True})
-    """run folder, checkpoint, or name of a defender, such as champion or react-restore"""
+    """run folder, checkpoint, module:factory of your own (docs/defenders.md), or name of a
+    defender, such as champion or react-restore"""
     red_agent: tuple[str, ...] = ("b_line", "meander")
     """attackers: b_line, meander, sleep, or a mixture such as b_line=0.5,meander=0.5"""
     horizon: Annotated[int, Within(1, MAX_HORIZON)] = 100
@@ -29,7 +33,7 @@ class ExplainConfig:
     episodes: Annotated[int, Within(2, MAX_TURNS)] = 2000
     """episodes against each attacker"""
     rules: str = ""
-    """rule set: 2.1-final or 2.1-leaderboard; a run's own (else 2.1-final) if not given"""
+    """rule set: 2.1-final or 2.1-leaderboard; a run's own (else 2.1-leaderboard) if not given"""
     workflow: str | None = None
     """order of repair that the policy is told, or all: a mixture; a run's own if not given"""
     network: str | None = None
@@ -48,11 +52,13 @@ class ExplainConfig:
             raise ConfigError("explain tells of one workflow at a time; give --workflow ORDER")
         if self.target.lower() == GREEDY and self.workflow is None:
             raise ConfigError("greedy repairs in an order: give --workflow")
-        env = EvaluateConfig(target=self.target, workflow=self.workflow).env
-        if env != "cage2":
-            raise ConfigError(
-                f"{self.target} was trained on {env}; explain tells of defenders of cage2"
-            )
+        path = agent_path(self.target)
+        if path.exists() and not is_scripted(self.target):
+            env = settings_of(last_checkpoint(path)).get("env", "cage2")
+            if env not in CAGE2_ENVS:
+                raise ConfigError(
+                    f"{self.target} was trained on {env}; explain tells of defenders of cage2"
+                )
         _checked_too = self.played
         if self.episodes * self.horizon > MAX_TURNS:
             raise ConfigError(
@@ -68,7 +74,7 @@ class ExplainConfig:
     def played(self) -> EvaluateConfig:
         """The same episodes as `phalanx evaluate` plays."""
         return EvaluateConfig(
-            target=self.target,
+            target=(self.target,),
             red_agent=self.red_agent,
             horizon=(self.horizon,),
             episodes=self.episodes,

@@ -83,11 +83,13 @@ def from_file(config: type, path: Path) -> dict[str, Any]:
     return given
 
 
-def from_words(config: type, name: str, words: str | list[str]) -> Any:
+def from_words(config: Any, name: str, words: str | list[str]) -> Any:
     """The value of a setting as it is written: one word, or several for a list (or `64x64`)."""
     kind, many = _kind_of(config, name)
     if many:
-        parts = _split([words] if isinstance(words, str) else words, kind)
+        parts = [words] if isinstance(words, str) else words
+        if "positional" not in config.__dataclass_fields__[name].metadata:  # paths may have commas
+            parts = _split(parts, kind)
         if not parts and words:  # a file may say that a list is empty
             raise ConfigError(f"--{_dashed(name)} needs at least one value")
         return tuple(_convert(name, kind, part) for part in parts)

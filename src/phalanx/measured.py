@@ -10,6 +10,7 @@ from phalanx.cage2.workflow import order_name
 from phalanx.evaluate_config import EvaluateConfig
 from phalanx.evaluation import interval
 from phalanx.play import play_episodes
+from phalanx.players import trained_player
 from phalanx.search_config import SearchConfig
 from phalanx.tally import passes_gate
 from phalanx.trained import TrainedDefender
@@ -56,12 +57,11 @@ def measure(
 ) -> Measured:
     """Play a policy that is told an order; equal `dice` are equal games for all policies."""
     settings = EvaluateConfig(
-        policy=("sleep",), episodes=episodes, rules=config.rules,
+        episodes=episodes, rules=config.rules,
         seed=(config.seed + dice) % 2**63, num_threads=config.threads,
         compliance_rule=config.compliance_rule, horizon=(config.horizon,),
     )  # fmt: skip
     orders = np.full(episodes, number)
-    played = play_episodes(
-        settings, name, config.red_agent, (config.horizon,), orders, trained=defender
-    )
+    player = trained_player(name, defender)
+    played = play_episodes(settings, player, config.red_agent, (config.horizon,), orders)
     return Measured(number, name, played.returns[:, 0], played.fixes[:, 0], played.compliant[:, 0])

@@ -1,4 +1,4 @@
-"""Play many episodes with a trained or scripted defender, in phalanx or in the original."""
+"""Play many episodes with a defender of any kind, in phalanx or in the original."""
 
 import time
 from collections.abc import Callable
@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from phalanx.cage2.batch import Batch
 from phalanx.cage2.cyborg import CyborgEnv
-from phalanx.cage2.defenders import GREEDY, Greedy, make_defender
+from phalanx.cage2.defenders import GREEDY, Greedy
 from phalanx.cage2.referee import Referee
 from phalanx.cage2.scenario import NUM_HOSTS
 from phalanx.cage2.scoring import NO_ORDERS, make_orders
@@ -18,9 +18,9 @@ from phalanx.cage2.workflow import parse_order
 from phalanx.errors import ConfigError
 from phalanx.evaluate_config import EvaluateConfig
 from phalanx.learn.playing import Played, nothing_played, play_out
+from phalanx.players import CHUNK, Player, Start
 from phalanx.trained import TrainedDefender
 
-CHUNK = 4096  # episodes played side by side
 Heard = Callable[[int, float], None]  # episodes played, mean return so far
 Numbers = npt.NDArray[np.int64]
 
@@ -76,12 +76,11 @@ class StateCost:
 
 def play_episodes(
     config: EvaluateConfig,
-    policy: str,
+    player: Player,
     red_agent: str,
     horizons: tuple[int, ...],
     orders: Numbers | None = None,
     played: Heard = lambda *_: None,
-    trained: TrainedDefender | None = None,
     cost: StateCost | None = None,
 ) -> Played:
     """Returns and fixes by each horizon; episode i is always that of (seed, i).
@@ -89,17 +88,17 @@ def play_episodes(
     orders: [episodes], the order of repair that each is to follow, and is judged by.
     """
     if config.simulator == "cyborg":
-        return _play_original(config, policy, red_agent, horizons, orders, played, trained, cost)
-    results = nothing_played(config.episodes, len(horizons))
-    for first in range(0, config.episodes, CHUNK):
-        chosen = slice(first, min(first + CHUNK, config.episodes))
+        return _play_original(config, player, red_agent, horizons, orders, played, cost)
+    results, trained = nothing_played(config.episodes, len(horizons)), player.trained
+    for first in range(0, config.episodes, player.at_once):
+        chosen = slice(first, min(first + player.at_once, config.episodes))
         size = chosen.stop - first
-        batch = new_batch(config, red_agent, horizons, trained, first, size)
+        batch = new_batch(config, red_agent, horizons, player, first, size)
         mine = None if orders is None else orders[chosen]
         if trained is not None and trained.policy is not None and config.plays_compiled:
             some = _play_compiled(batch, trained, mine, config, horizons)
         else:
-            defender = make(config, policy, trained, first, mine)
+            defender = begin(config, player, first, mine)
             some = _play_turn_by_turn(batch, defender, mine, config, horizons, cost)
         for whole, part in zip(results, some, strict=True):
             whole[chosen] = part
@@ -112,7 +111,7 @@ def new_batch(
     config: EvaluateConfig,
     red_agent: str,
     horizons: tuple[int, ...],
-    trained: TrainedDefender | None,
+    player: Player,
     first: int,
     size: int,
 ) -> Batch:
@@ -120,9 +119,9 @@ def new_batch(
     return Batch(
         size,
         red_agent=red_agent,
-        horizon=shown_horizon(horizons, trained),
+        horizon=shown_horizon(horizons, player),
         rules=config.rules,
-        observation="bits" if trained is None else trained.observation,
+        observation=player.observation,
         seed=config.seed,
         first_index=first,
         num_threads=config.num_threads,
@@ -134,7 +133,8 @@ def next_actions(batch: Batch, defender: Any) -> Numbers:
     """What a defender does next in each network."""
     if isinstance(defender, Greedy):
         return defender.act_on_truth(batch.nets)
-    actions: Numbers = defender.act(batch.shown.obs, batch.nets["alert"], batch.action_masks())
+    masks = batch.action_masks() if getattr(defender, "takes_masks", True) else None
+    actions: Numbers = defender.act(batch.shown.obs, batch.nets["alert"], masks)
     return actions
 
 
@@ -195,24 +195,23 @@ def _play_turn_by_turn(
 
 def _play_original(
     config: EvaluateConfig,
-    policy: str,
+    player: Player,
     red_agent: str,
     horizons: tuple[int, ...],
     orders: Numbers | None,
     played: Heard,
-    trained: TrainedDefender | None,
     cost: StateCost | None,
 ) -> Played:
     """The same in the original simulator, one episode after the other."""
-    if policy == GREEDY:
+    if player.name.lower() == GREEDY:
         raise ConfigError("greedy plays by the true state of phalanx; leave out --simulator cyborg")
     results = nothing_played(config.episodes, len(horizons))
     results.returns[:] = 0
     env = CyborgEnv(
         red_agent=red_agent,
-        horizon=shown_horizon(horizons, trained),
+        horizon=shown_horizon(horizons, player),
         rules=config.rules,
-        observation="bits" if trained is None else trained.observation,
+        observation=player.observation,
     )
 
     def infected() -> npt.NDArray[np.uint16]:
@@ -221,7 +220,7 @@ def _play_original(
 
     for episode in range(config.episodes):
         mine = None if orders is None else orders[episode : episode + 1]
-        defender = make(config, policy, trained, episode, mine)
+        defender = begin(config, player, episode, mine)
         judges = _Judges(mine, config)
         obs, info = env.reset(seed=config.seed + episode)
         began = time.perf_counter()
@@ -273,26 +272,12 @@ class _Judges:
         return [referee for referee in both if referee is not None]
 
 
-def shown_horizon(horizons: tuple[int, ...], trained: TrainedDefender | None) -> int:
-    """The horizon of the game: a trained policy is shown the one it knows, if that is longer."""
-    return max(horizons) if trained is None else max(*horizons, trained.horizon)
+def shown_horizon(horizons: tuple[int, ...], player: Player) -> int:
+    """The horizon of the game: who sees the time is shown the one it knows, if that is longer."""
+    return max(*horizons, player.horizon or 1)
 
 
-def make(
-    config: EvaluateConfig,
-    policy: str,
-    trained: TrainedDefender | None,
-    first: int,
-    orders: Numbers | None,
-) -> Any:
+def begin(config: EvaluateConfig, player: Player, first: int, orders: Numbers | None) -> Any:
     """The defender of a cell, for the episodes that begin with number `first`."""
-    if trained is None:
-        if policy == GREEDY:
-            return Greedy(orders)  # type: ignore[arg-type]
-        return make_defender(policy, [config.seed, first], _width(config))
-    trained = trained.following(orders)
-    return trained.sampling([config.seed, first], _width(config)) if config.sample else trained
-
-
-def _width(config: EvaluateConfig) -> int:
-    return CHUNK if config.simulator == "phalanx" else 1
+    width = CHUNK if config.simulator == "phalanx" else 1
+    return player.begin(Start([config.seed, first], width, orders, config.sample))

@@ -156,13 +156,16 @@ def open_batches(config: TrainConfig, first_index: int = 0) -> list[Batch]:
 
 def make_policy(config: TrainConfig) -> Policy:
     """Networks of the sizes that a run on CAGE-2 has."""
-    return Policy(
-        OBS_SIZES[config.observation] + condition_size(config),
-        NUM_ACTIONS,
-        hidden=config.hidden,
-        truth_size=TRUTH_SIZE if config.critic_truth else 0,
-        seed=config.seed,
-    )
+    return Policy(**policy_sizes(config), seed=config.seed)
+
+
+def policy_sizes(config: TrainConfig) -> dict[str, Any]:
+    return {
+        "obs_size": OBS_SIZES[config.observation] + condition_size(config),
+        "num_actions": NUM_ACTIONS,
+        "hidden": config.hidden,
+        "truth_size": TRUTH_SIZE if config.critic_truth else 0,
+    }
 
 
 def orders_of(config: TrainConfig) -> Orders:

@@ -7,24 +7,40 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from gymnasium import spaces
 
 from phalanx.agents import agent_path
-from phalanx.cage2.scenario import NUM_ACTIONS
+from phalanx.cage2.observation import OBS_SIZES
+from phalanx.cage2.registration import CAGE2_ENVS, ENV_ID
+from phalanx.cage2.scenario import DEFAULT_RULES, NUM_ACTIONS
 from phalanx.cage2.workflow import CODES, parse_order
-from phalanx.checkpoint import last_checkpoint, load_checkpoint
+from phalanx.checkpoint import last_checkpoint, load_checkpoint, read_facts
 from phalanx.config import TrainConfig
 from phalanx.errors import CheckpointError, ConfigError
 from phalanx.learn.blas import use_one_thread_per_product
 from phalanx.learn.compiled import CompiledStepper
 from phalanx.learn.policy import Policy
-from phalanx.recipe import Network, chosen_actions, make_policy, orders_of
+from phalanx.recipe import Network, chosen_actions, orders_of, policy_sizes
+from phalanx.saved_networks import (
+    check_declared,
+    check_has_weights,
+    count_weights,
+    load_networks,
+    saved_config,
+)
+from phalanx.trust import check_named
 
 
 class TrainedDefender:
     """Plays the most likely actions of a policy, or draws them.
 
+    defender = phalanx.load_defender("champion")
+    envs = Cage2VectorEnv(64, red_agent="meander", **defender.env_settings)   # as it was trained
+    obs, _ = envs.reset()
+    actions = defender.act(obs, masks=envs.action_masks())
+
     logits: what the policy makes of observations: float32 [N, D] -> [N, 145].
-    horizon: that of its training, which its history observations are to show.
+    observation, horizon, rules: of its training; the horizon is what its observations are to show.
     condition: numbers that it was told with every observation.
     workflow: the order of repair that it was trained to follow, `all`, or None.
     is_told: whether the code of an order comes after the condition.
@@ -34,20 +50,28 @@ class TrainedDefender:
     def __init__(
         self,
         logits: Callable[[npt.NDArray[Any]], npt.NDArray[np.float32]],
+        *,
         observation: str,
         useful: npt.NDArray[np.bool_],
         horizon: int,
+        rules: str,
         condition: Sequence[float] = (),
         workflow: str | None = None,
         is_told: bool = False,
         policy: Policy | None = None,
     ) -> None:
         self.logits, self.observation, self.useful = logits, observation, useful
-        self.horizon, self.condition = horizon, np.array(condition, np.float32)
+        self.horizon, self.rules = horizon, rules
+        self.condition = np.array(condition, np.float32)
         self.workflow, self.is_told, self.policy = workflow, is_told, policy
         self._orders: npt.NDArray[np.int64] | None = None
         self._random: np.random.Generator | None = None
         self._width = 1
+
+    @property
+    def env_settings(self) -> dict[str, Any]:
+        """What an environment must be made with to be the one that it was trained on."""
+        return {"observation": self.observation, "horizon": self.horizon, "rules": self.rules}
 
     def sampling(self, seed: int | Sequence[int], width: int) -> "TrainedDefender":
         """The same policy, drawing its actions; for `width` networks, as `RandomDefender`."""
@@ -73,15 +97,38 @@ class TrainedDefender:
         return np.hstack([told, CODES[orders]])
 
     def act(
-        self, obs: npt.NDArray[Any], alerts: npt.NDArray[np.int8], masks: npt.NDArray[np.bool_]
+        self,
+        obs: npt.NDArray[Any],
+        alerts: npt.NDArray[np.int8] | None = None,
+        masks: npt.NDArray[np.bool_] | None = None,
     ) -> npt.NDArray[np.int64]:
+        """Actions [N] for observations [N, D]; alerts are not looked at.
+
+        masks: bool [N, 145], False for decoys that cannot be placed; without them it may try some.
+        """
+        check_shown(obs, self.observation)
         told = self.told(len(obs), self._orders)
         logits: npt.NDArray[Any] = self.logits(np.hstack([obs, told]))
-        logits = np.where(masks & self.useful, logits, -np.inf)
+        logits = np.where(self.useful if masks is None else masks & self.useful, logits, -np.inf)
         if self._random is not None:
             size = max(len(obs), self._width)
             logits = logits + self._random.gumbel(size=(size, NUM_ACTIONS))[: len(obs)]
         return logits.argmax(axis=1)
+
+
+def check_shown(obs: Any, observation: str) -> None:
+    """Refuse observations of another kind than a policy was trained on."""
+    shape, size = np.shape(obs), OBS_SIZES[observation]
+    if len(shape) == 2 and shape[1] == size:
+        return
+    if len(shape) != 2:
+        raise ConfigError(f"observations must be [networks, {size}], got an array of shape {shape}")
+    kinds = {other: kind for kind, other in OBS_SIZES.items()}
+    got = f"{shape[1]} = {kinds[shape[1]]}" if shape[1] in kinds else f"{shape[1]}"
+    raise ConfigError(
+        f"this policy sees {observation} ({size} numbers), got {got}; make the environment with "
+        f"observation={observation!r}"
+    )
 
 
 def load_defender(path: Path | str, network: Network | None = None) -> TrainedDefender:
@@ -93,49 +140,64 @@ def load_defender(path: Path | str, network: Network | None = None) -> TrainedDe
         hold numbers only; code never comes out of a file.
     """
     use_one_thread_per_product()
-    path = agent_path(path)
-    arrays, facts = load_checkpoint(last_checkpoint(path))
-    try:
-        saved = facts["config"]
-        _needed = [saved[name] for name in ("observation", "hidden", "actions", "critic_truth")]
-        config = TrainConfig(**_settings(saved))
-        policy = make_policy(config)
-        if "theta" in arrays:
-            if network is not None:
-                raise CheckpointError(f"{path} has the built-in network; leave out --network")
-            if arrays["theta"].shape != policy.theta.shape or arrays["theta"].dtype != np.float32:
-                raise CheckpointError(f"{path}: the weights do not fit the settings beside them")
-            policy.theta[:] = arrays["theta"]
-            return _defender(config, policy.logits, policy)
-        if network is None and any(name.startswith("weights_") for name in arrays):
-            raise CheckpointError(
-                f"{path} holds a network of your own; say which: --network module:factory"
-            )
-    except (KeyError, TypeError, ConfigError) as error:
-        raise CheckpointError(
-            f"{path} is no policy for CAGE-2, or of another version of phalanx ({error})"
-        ) from None
-    if network is None:
-        raise CheckpointError(f"{path} is no checkpoint of a training run (it has no weights)")
+    path = last_checkpoint(agent_path(path))
+    facts, declared = read_facts(path)
+    config = saved_config(path, facts)
+    if config.env not in CAGE2_ENVS:
+        raise CheckpointError(f"{path} is no policy for CAGE-2: it was trained on {config.env}")
+    check_named(facts["config"], {"network": network}, path)
+    if config.env != "cage2":
+        spaces = bare_spaces(OBS_SIZES[game_of(config)["observation"]])
+        _, stepper = load_networks(path, config, *spaces, network)
+        return _defender_of(config, stepper, 0)
+    sizes = policy_sizes(config)
+    if "theta" in declared:
+        if network is not None:
+            raise CheckpointError(f"{path} has the built-in network; leave out --network")
+        check_declared(path, {"theta": (count_weights(**sizes),)}, declared)
+        policy = Policy(**sizes, seed=0)
+        policy.theta[:] = load_checkpoint(path)[0]["theta"]
+        return _defender(config, policy.logits, policy)
+    check_has_weights(path, declared, network)
     from phalanx.learn.own_network import build_own_network
     from phalanx.learn.plain import set_weights
 
-    obs = np.zeros((2, policy.obs_size), np.float32)
-    module = build_own_network(network, obs, policy.truth_size, NUM_ACTIONS)
-    set_weights(module, arrays)
-    return _defender(config, module_logits(module, policy.truth_size))
+    obs = np.zeros((2, sizes["obs_size"]), np.float32)
+    module = build_own_network(network, obs, sizes["truth_size"], NUM_ACTIONS)  # type: ignore[arg-type]
+    set_weights(module, load_checkpoint(path)[0])
+    return _defender(config, module_logits(module, sizes["truth_size"]))
 
 
-def _settings(saved: dict[str, Any]) -> dict[str, Any]:
-    """The settings of a checkpoint, with tuples where JSON has lists."""
-    return {name: tuple(v) if isinstance(v, list) else v for name, v in saved.items()}
+def bare_spaces(obs_size: int) -> tuple[spaces.Box, spaces.Discrete]:
+    """Those of CAGE-2 as an environment."""
+    return spaces.Box(0, 1, (obs_size,), np.float32), spaces.Discrete(NUM_ACTIONS)
+
+
+# --- from networks to a defender ------------------------------------------------------------------
+
+
+def game_of(config: TrainConfig) -> dict[str, Any]:
+    """What a run on CAGE-2 was shown, and how it was played."""
+    if config.env == ENV_ID:  # made without settings
+        return {"observation": "bits", "horizon": 100, "rules": DEFAULT_RULES}
+    return {name: getattr(config, name) for name in ("observation", "horizon", "rules")}
 
 
 def _defender(config: TrainConfig, logits: Any, policy: Policy | None = None) -> TrainedDefender:
+    if config.env != "cage2":  # an environment like others: no order, no condition, all actions
+        every = np.ones(NUM_ACTIONS, np.bool_)
+        return TrainedDefender(logits, useful=every, policy=policy, **game_of(config))
     return TrainedDefender(
-        logits, config.observation, chosen_actions(config.actions), config.horizon,
-        config.condition, config.workflow, orders_of(config).codes.shape[1] > 0, policy,
+        logits, useful=chosen_actions(config.actions), condition=config.condition,
+        workflow=config.workflow, is_told=orders_of(config).codes.shape[1] > 0, policy=policy,
+        **game_of(config),
     )  # fmt: skip
+
+
+def _defender_of(config: TrainConfig, stepper: Any, truth_size: int) -> TrainedDefender:
+    if isinstance(stepper, CompiledStepper):
+        return _defender(config, stepper.policy.logits, stepper.policy)
+    return _defender(config, module_logits(stepper.module, truth_size))
 
 
 def module_logits(module: Any, truth_size: int) -> Callable[[npt.NDArray[Any]], Any]:
@@ -153,8 +215,5 @@ def module_logits(module: Any, truth_size: int) -> Callable[[npt.NDArray[Any]], 
 
 def defender_of(run: Any) -> TrainedDefender:
     """The policy of a run in memory."""
-    stepper = run.learner.stepper
-    if isinstance(stepper, CompiledStepper):
-        return _defender(run.config, stepper.policy.logits, stepper.policy)
-    logits = module_logits(stepper.module, run.sampler.rollout.truth.shape[2])
-    return _defender(run.config, logits)
+    truth_size = run.sampler.rollout.truth.shape[2] if run.config.env == "cage2" else 0
+    return _defender_of(run.config, run.learner.stepper, truth_size)

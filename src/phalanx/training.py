@@ -21,18 +21,15 @@ from phalanx.compile_first import compile_cage2, compile_networks
 from phalanx.config import TrainConfig
 from phalanx.display import progress_display, span
 from phalanx.errors import RunError, WorkerError
-from phalanx.evaluate_config import EvaluateConfig
-from phalanx.evaluation import interval, play_cells
+from phalanx.evaluate_command import evaluate
+from phalanx.evaluation import interval
 from phalanx.learn.compiled import CompiledStepper
 from phalanx.learn.sampler import Stopped
 from phalanx.recipe import Network, choose_num_envs, progress_of
 from phalanx.run import Run, check_same_settings, elapsed_before
 from phalanx.run_folder import RunFolder, open_new
-from phalanx.scores import as_json, show_beside_published
-from phalanx.scores import show as show_table
 from phalanx.settings import without_effect
 from phalanx.tally import compliance_of, in_words
-from phalanx.trained import defender_of
 
 
 def train(
@@ -278,21 +275,10 @@ def show_results(run: Run, episodes: int = 1000) -> None:
     summary.json has them too, as `score`.
     """
     horizons = tuple(h for h in HORIZONS if h <= run.config.horizon) or (run.config.horizon,)
-    settings = EvaluateConfig(
-        target=str(run.folder.path), rules=run.config.rules, horizon=horizons,
-        episodes=episodes, seed=EVALUATION_SEED,
-    )  # fmt: skip
-    with progress_display("episodes") as progress:
-        total = episodes * len(settings.red_agent) * len(horizons)
-        task = progress.add_task("playing", total=total, note="")
-
-        def played(name: str, episodes: int, mean: float) -> None:
-            progress.update(task, advance=episodes, description=name, note=f"return {mean:.1f}")
-
-        cells = list(play_cells(settings, played, defender_of(run)))
+    scores = evaluate(run, horizon=horizons, episodes=episodes, seed=EVALUATION_SEED, progress=True)
     facts = json.loads((run.folder.path / "summary.json").read_text())
-    run.folder.write_summary(facts | {"score": as_json(settings, cells, complete=True)})
-    (show_beside_published if run.config.workflow is None else show_table)(settings, cells)
+    run.folder.write_summary(facts | {"score": scores.as_dict()})
+    print(scores.beside_published() if run.config.workflow is None else scores)
 
 
 EVALUATION_SEED = 1_000_000  # far from any that one trains with

@@ -120,7 +120,9 @@ def test_the_original_refuses_them_in_one_line() -> None:
 def test_evaluation_plays_them_only_if_asked() -> None:
     assert EvaluateConfig().red_agent == RED_AGENTS
     assert EvaluateConfig(leaderboard=True, red_agent=("coin",)).red_agent == RED_AGENTS
-    asked = EvaluateConfig(target="sleep", red_agent=("coin", MIXTURE), horizon=(30,), episodes=50)
+    asked = EvaluateConfig(
+        target=("sleep",), red_agent=("coin", MIXTURE), horizon=(30,), episodes=50
+    )
     assert [cell.red_agent for cell in play_cells(asked)] == ["coin", MIXTURE]
 
 

@@ -3,6 +3,7 @@
 import gymnasium
 
 ENV_ID = "phalanx/Cage2-v0"
+CAGE2_ENVS = ("cage2", "cyborg", ENV_ID)  # names under which the game is trained on
 
 
 def register() -> None:
