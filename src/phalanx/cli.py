@@ -35,7 +35,7 @@ COMMANDS = {
     "evaluate": Command(
         EvaluateConfig,
         "phalanx.evaluate_command",
-        "phalanx evaluate --policy react-restore --red-agent b_line --horizon 100 --episodes 10000",
+        "phalanx evaluate champion react-restore --leaderboard",
     ),
     "explain": Command(
         ExplainConfig,

@@ -21,6 +21,7 @@ from phalanx.cage2.settings import (
 )
 from phalanx.cage2.workflow import COMPLIANCE_RULES, parse_order
 from phalanx.checkpoint import last_checkpoint, read_facts
+from phalanx.envs.places import place_of
 from phalanx.errors import ConfigError, choices
 from phalanx.results import check_writable
 from phalanx.settings import OneOf, OrWord, Within, checked
@@ -167,7 +168,8 @@ class EvaluateConfig:
     def elsewhere(self) -> dict[str, str]:
         """Policies that were trained on another environment than CAGE-2, and on which."""
         envs = {name: str(one.get("env", "cage2")) for name, one in self._settings.items()}
-        return {name: self.env or env for name, env in envs.items() if env not in CAGE2_ENVS}
+        given = self.env if self.env is None or isinstance(self.env, str) else place_of(self.env)
+        return {name: given or env for name, env in envs.items() if env not in CAGE2_ENVS}
 
     def _default_rules(self) -> str:
         return DEFAULT_RULES if self.leaderboard else self._of_runs("rules", DEFAULT_RULES)

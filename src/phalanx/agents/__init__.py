@@ -1,6 +1,6 @@
 """Trained agents that come with phalanx: one file each, numbers only.
 
-    phalanx evaluate --policy champion --leaderboard
+    phalanx evaluate champion --leaderboard
 
 docs/champion.md says how each was trained.
 """
