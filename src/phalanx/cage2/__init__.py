@@ -1,18 +1,22 @@
 """CAGE Challenge 2, exact and compiled."""
 
-from phalanx.cage2.batch import Batch
-from phalanx.cage2.defenders import DEFENDERS, make_defender
-from phalanx.cage2.env import Cage2Env, Cage2VectorEnv
-from phalanx.cage2.observation import History
-from phalanx.cage2.scenario import (
-    ALL_RED_AGENTS,
-    DEFAULT_RULES,
-    HOSTS,
-    RED_AGENTS,
-    RULE_SETS,
-    action_index,
-    action_name,
-)
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from phalanx.cage2.batch import Batch
+    from phalanx.cage2.defenders import DEFENDERS, make_defender
+    from phalanx.cage2.env import Cage2Env, Cage2VectorEnv
+    from phalanx.cage2.observation import History
+    from phalanx.cage2.scenario import (
+        ALL_RED_AGENTS,
+        DEFAULT_RULES,
+        HOSTS,
+        RED_AGENTS,
+        RULE_SETS,
+        action_index,
+        action_name,
+    )
 
 __all__ = [
     "ALL_RED_AGENTS",
@@ -29,3 +33,19 @@ __all__ = [
     "action_name",
     "make_defender",
 ]
+
+_HOMES = {
+    "Batch": "batch",
+    "Cage2Env": "env",
+    "Cage2VectorEnv": "env",
+    "DEFENDERS": "defenders",
+    "History": "observation",
+    "make_defender": "defenders",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Compilers and tables come when somebody plays: workers of other games do without them."""
+    if name not in __all__:
+        raise AttributeError(f"module 'phalanx.cage2' has no attribute {name!r}")
+    return getattr(import_module(f"phalanx.cage2.{_HOMES.get(name, 'scenario')}"), name)
