@@ -96,6 +96,60 @@ class RaisesInReset(Counting):
         raise KeyError("no such scenario")
 
 
+class HangsInItsFirstReset(Counting):
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        time.sleep(1000)
+        return super().reset(seed=seed)
+
+
+class CrashesInItsFirstStep(Counting):
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        os.kill(os.getpid(), signal.SIGSEGV)
+        return super().step(action)
+
+
+class HangsInClose(Counting):
+    def close(self) -> None:
+        time.sleep(1000)
+
+
+class Answers(Counting):
+    """Gives what it is told to instead of `terminated`, `truncated` or `info`."""
+
+    instead: dict[str, Any] = {}  # noqa: RUF012
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        obs, reward, terminated, truncated, info = super().step(action)
+        answer = {"terminated": terminated, "truncated": truncated, "info": info, "reward": reward}
+        if action == ACT_UP:
+            answer |= self.instead
+        return obs, *(answer[name] for name in ("reward", "terminated", "truncated", "info"))
+
+
+class SaysMaybe(Answers):
+    instead = {"terminated": "maybe"}  # noqa: RUF012
+
+
+class SaysTwo(Answers):
+    instead = {"truncated": 2}  # noqa: RUF012
+
+
+class TellsAList(Answers):
+    instead = {"info": ["a"]}  # noqa: RUF012
+
+
+class TellsNothing(Answers):
+    instead = {"info": None}  # noqa: RUF012
+
+
+class SaysOne(Answers):
+    """As environments do that count in numpy."""
+
+    instead = {"terminated": np.int64(1), "truncated": np.False_}  # noqa: RUF012
+
+
 class CannotBeginAgain(Raises):
     """Fails when it is told to; another one that is built in the same process cannot begin."""
 

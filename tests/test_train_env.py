@@ -1,7 +1,13 @@
 """Training on any Gymnasium environment: the same run whatever steps it, and what it logs."""
 
 import csv
+import dataclasses
 import json
+import os
+import re
+import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -158,12 +164,82 @@ def test_failed_environments_are_logged_and_training_goes_on(
     )  # fmt: skip
     run = phalanx.train(config)
     assert run.steps >= 2000
-    with (tmp_path / "x" / "faults.csv").open() as file:
-        faults = list(csv.DictReader(file))
+    faults = faults_of(tmp_path / "x")
     assert len(faults) > 5
     assert "the reactor is on fire" in faults[0]["what"]
     assert "the reactor is on fire" in capsys.readouterr().err
     assert json.loads((tmp_path / "x" / "summary.json").read_text())["faults"] == len(faults)
+
+
+def faults_of(folder: Path) -> list[dict[str, str]]:
+    with (folder / "faults.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+def test_faults_outlive_a_kill_and_are_counted_on(tmp_path: Path) -> None:
+    config = short(
+        tmp_path, "x", env="tests.odd_envs:Raises", num_workers=2, max_restarts=10**6,
+        total_steps=320, checkpoint_every=10**6,
+    )  # fmt: skip
+    first = phalanx.train(config)
+    flags = f"train --resume {tmp_path / 'x'} --env tests.odd_envs:Raises --total-steps 100000000"
+    child = subprocess.Popen(
+        [sys.executable, "-m", "phalanx.cli", *flags.split()],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    deadline = time.monotonic() + 60
+    while len(faults_of(tmp_path / "x")) < first.faults_recorded + 50:
+        assert time.monotonic() < deadline
+        assert child.poll() is None
+        time.sleep(0.05)
+    child.kill()
+    child.wait()
+    before = len(faults_of(tmp_path / "x"))
+    phalanx.train(dataclasses.replace(config, resume=tmp_path / "x", total_steps=640))
+    summary = json.loads((tmp_path / "x" / "summary.json").read_text())
+    assert summary["steps"] == 640
+    assert summary["faults"] == len(faults_of(tmp_path / "x")) > before
+
+
+def test_a_fault_is_on_disk_while_an_update_is_under_way(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "x")
+    run = Run(short(tmp_path, "x", num_workers=2, overlap=False), folder)
+    run.sampler.listen(run.record_fault)
+    run.step()
+    os.kill(run.sampler.pool.worker_pids[0], signal.SIGKILL)
+    deadline = time.monotonic() + 30
+    while not (tmp_path / "x" / "faults.csv").exists() and time.monotonic() < deadline:
+        time.sleep(0.02)  # as if something was learnt from: nobody waits for the environments
+    (fault,) = faults_of(tmp_path / "x")
+    assert "worker 0 was killed by SIGKILL" in fault["what"]
+    run.recipe.close()
+    folder.close()
+
+
+class Broken(odd_envs.Counting):
+    """Its 40th step shows no number."""
+
+    length = 1000
+
+    def see(self) -> Any:
+        seen = super().see()
+        seen[2] = np.nan if self.count == 40 else 0
+        return seen
+
+
+@pytest.mark.parametrize("algo", ["ppo", "a3c"])
+def test_an_observation_that_is_no_number_ends_the_run_in_one_line(
+    tmp_path: Path, algo: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = f"--env {HERE}:Broken --algo {algo} --num-workers 1 --n-envs 2 --update-steps 32"
+    flags += f" --total-steps 10000 --output-dir {tmp_path} --name x"
+    assert main(["train", *flags.split()]) == 2
+    *_, said = capsys.readouterr().err.strip().split("\n")
+    told = r"phalanx: environment [01] gave an observation that is no number .* at step 40 of"
+    assert re.match(told, said)
+    summary = json.loads((tmp_path / "x" / "summary.json").read_text())
+    assert (summary["state"], summary["updates"] >= 1) == ("failed", True)
+    assert (tmp_path / "x" / "checkpoints" / "last.npz").exists()
 
 
 def test_the_threads_of_workers_are_told_and_so_is_what_overrides_them(

@@ -2,13 +2,11 @@
 
 import contextlib
 import dataclasses
-import json
 import os
 import select
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,15 +14,17 @@ from typing import Any
 
 import cloudpickle
 
-from phalanx.a3c_worker import STARTER, Setup, a3c_settings
+from phalanx.a3c_worker import Setup, a3c_settings
 from phalanx.cage2.settings import count_cores
 from phalanx.config import TrainConfig
 from phalanx.envs.channel import Channel
 from phalanx.envs.faults import Fault, FaultLog, how_it_ended
-from phalanx.envs.nurse import environment, kill, read_words, stack_of
+from phalanx.envs.first_try import try_first
+from phalanx.envs.nurse import environment, file_of, kill, read_words, stack_of
+from phalanx.envs.places import command_for
 from phalanx.envs.shared_memory import block_of
-from phalanx.envs.trial import factory_of, try_out
-from phalanx.errors import ConfigError
+from phalanx.envs.trial import factory_of
+from phalanx.errors import ConfigError, WorkerError
 from phalanx.learn.a3c import A3C
 from phalanx.learn.shared import (
     BEATS,
@@ -57,7 +57,12 @@ def on_shared_weights(config: TrainConfig, network: Network | None) -> Recipe:
     if config.num_threads != "auto":
         threads = min(threads, int(config.num_threads))
     factory, name = factory_of(env_of(config))
-    trial = try_out(factory, name, seed=config.seed, measure=False)
+    trial, nurse, _why_not = try_first(
+        factory, name, seed=config.seed, n_envs=n_envs, num_workers=num_workers,
+        step_timeout=config.step_timeout, start_timeout=START_S,
+    )  # fmt: skip
+    if nurse is not None:
+        nurse.close()
     config = dataclasses.replace(
         config, device="cpu", num_threads=threads_worth_having(config, n_envs, num_workers, threads)
     )
@@ -91,8 +96,8 @@ class Running:
     beats: int = 0
     ready: bool = False
     done: bool = False
-    failure: tuple[str, str] | None = None
-    """what it said before it ended, and its traceback"""
+    failure: tuple[str, str, bool] | None = None
+    """what it said before it ended, its traceback, and whether another would end like it"""
     verdict: tuple[str, str] | None = None
     """why we had to end it, and its stack"""
 
@@ -121,24 +126,13 @@ class SharedWorkers:
 
     def _start(self, worker: int) -> None:
         ours, theirs = socket.socketpair()
-        setup_fd = os.memfd_create("phalanx-setup")
         words_fd = os.memfd_create(f"phalanx-worker-{worker}")
         setup = dataclasses.replace(self._setup, number=worker, begun=self.shared.updates)
+        setup_fd = file_of(cloudpickle.dumps(setup))
         try:
-            with open(os.dup(setup_fd), "wb") as file:
-                cloudpickle.dump(setup, file)
-            os.lseek(setup_fd, 0, os.SEEK_SET)
             fds = [theirs.fileno(), setup_fd, self._life, words_fd]
-            path = [place or os.getcwd() for place in sys.path]
             process = subprocess.Popen(
-                [
-                    sys.executable,
-                    *subprocess._args_from_interpreter_flags(),  # type: ignore[attr-defined]
-                    "-c",
-                    STARTER,
-                    json.dumps(path),
-                    *map(str, fds),
-                ],
+                command_for("phalanx.a3c_worker", *fds),
                 pass_fds=(*fds, setup.memory_fd),
                 stdin=subprocess.DEVNULL,
                 process_group=0,  # Ctrl-C is for us
@@ -153,9 +147,9 @@ class SharedWorkers:
     def pids(self) -> list[int]:
         return [one.process.pid for one in self._running.values()]
 
-    @property
-    def faults(self) -> list[Fault]:
-        return self._log.faults
+    def listen(self, hook: Callable[[Fault], None]) -> None:
+        """Tell `hook` of each failure."""
+        self._log.listen(hook)
 
     @property
     def running(self) -> Any:
@@ -244,7 +238,7 @@ class SharedWorkers:
             one.done = True
         else:
             assert kind == "failed"
-            one.failure = (rest[0], rest[1])
+            one.failure = (rest[0], rest[1], rest[2])
 
     def _let_begin(self, one: Running) -> None:
         with contextlib.suppress(ConnectionError):  # its death will be noticed
@@ -260,7 +254,7 @@ class SharedWorkers:
             if not one.ready:
                 if now - one.since > START_S:
                     self._end(one, f"took longer than {START_S:g} s to build its environments")
-            elif beats != one.beats or beats % 2 == 0:
+            elif beats != one.beats or (beats % 2 == 0 and not is_stopped(one.process.pid)):
                 one.beats, one.since = beats, now
             elif now - one.since > limit_s:
                 self._end(one, f"hung for longer than the step_timeout of {limit_s:g} s")
@@ -284,8 +278,10 @@ class SharedWorkers:
         one.channel.close()
         os.close(one.last_words)
         del self._running[worker]
-        if not self._begun and one.failure is not None:
+        if one.failure is not None and not self._begun:
             raise ConfigError(one.failure[0])
+        if one.failure is not None and one.failure[2]:
+            raise WorkerError(one.failure[0])
         # What it did and did not tell is played again by others.
         own = self.shared.lines[worker]
         own[STEPS], own[EPISODES] = self._told[worker]
@@ -304,3 +300,12 @@ class SharedWorkers:
         )
         if not self.shared.stopped:
             self._start(worker)
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether somebody has halted a process (SIGSTOP): it will not go on by itself."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] in ("T", "t")
+    except OSError:
+        return False

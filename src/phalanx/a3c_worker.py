@@ -23,7 +23,7 @@ from phalanx.envs.nursery import die_with
 from phalanx.envs.pool import make_pool, seed_of
 from phalanx.envs.shared_memory import block_of, numbers
 from phalanx.envs.trial import factory_of
-from phalanx.errors import PhalanxError
+from phalanx.errors import PhalanxError, WorkerError
 from phalanx.learn.a3c import A3C, A3CSettings
 from phalanx.learn.blas import use_one_thread_per_product
 from phalanx.learn.compiled import CompiledStepper
@@ -34,12 +34,6 @@ from phalanx.pool_recipe import env_of, open_networks
 from phalanx.recipe import Network, entropy_weight_at, learning_rate_at, progress_of
 from phalanx.tally import Tally, added_up, episodes_of
 
-STARTER = """
-import json, sys
-sys.path[:] = json.loads(sys.argv[1])
-from phalanx.a3c_worker import main
-main(*map(int, sys.argv[2:]))
-"""
 REPORT_S = 0.05  # updates that take less are reported together
 UNBOUNDED = 2**31  # failures are counted where those of all workers are known
 
@@ -81,7 +75,8 @@ def main(channel_fd: int, setup_fd: int, life_fd: int, words_fd: int) -> None:
     except Exception as error:
         what = str(error) if isinstance(error, PhalanxError) else f"{type(error).__name__}: {error}"
         with contextlib.suppress(ConnectionError):
-            channel.send(("failed", what, traceback.format_exc()))
+            for_all = isinstance(error, WorkerError)  # of environments: others have the same
+            channel.send(("failed", what, traceback.format_exc(), for_all))
     os._exit(code)
 
 
@@ -112,6 +107,7 @@ class Worker:
         self.sampler = PoolSampler(
             pool, actor, config.update_steps, gamma=config.gamma, reward_scale=config.reward_scale,
             seed=seed, env_seeds=[env_seed(config.seed, i, setup.begun) for i in block],
+            first_env=block.start,
         )  # fmt: skip
         self.sampler.stop = lambda: self.shared.stopped
 

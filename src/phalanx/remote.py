@@ -20,7 +20,7 @@ from phalanx.cage2.scoring import Orders
 from phalanx.cage2.settings import kinds_of_episodes
 from phalanx.cluster import connect, import_ray
 from phalanx.config import TrainConfig
-from phalanx.envs.faults import Fault
+from phalanx.envs.faults import Fault, FaultLog
 from phalanx.errors import ConfigError, PhalanxError, WorkerError
 from phalanx.learn.compiled import CompiledStepper
 from phalanx.learn.rollout import Arrays, Rollout, side_by_side
@@ -123,6 +123,10 @@ class RemoteSampler:
     def faults(self) -> list[Fault]:
         return self._log.faults
 
+    def listen(self, hook: Callable[[Fault], None]) -> None:
+        """Tell `hook` of each sampler that is lost."""
+        self._log.listen(hook)
+
     @property
     def is_down(self) -> bool:
         """Whether it was lost and has not played since."""
@@ -199,23 +203,16 @@ class RemoteSampler:
         import_ray().kill(self.actor)
 
 
-class Losses:
+class Losses(FaultLog):
     """Samplers that were lost; too many of them end the run."""
 
     def __init__(self, max_restarts: int) -> None:
-        self.faults: list[Fault] = []
-        self._max_restarts = max_restarts
+        super().__init__(max_restarts, None)
 
     def lost(self, sampler: RemoteSampler, why: str) -> None:
         envs = tuple(sampler.envs)
         what = f"sampler {sampler.index} was lost ({why}); its {len(envs)} environments begin anew"
-        self.faults.append(Fault(what=what, env_id=None, worker=sampler.index, lost=envs))
-        if len(self.faults) > self._max_restarts:
-            raise WorkerError(
-                f"samplers were lost {len(self.faults)} times, more than --max-restarts "
-                f"{self._max_restarts}; the last: {what}",
-                self.faults[-1],
-            )
+        self(Fault(what=what, env_id=None, worker=sampler.index, lost=envs))
 
 
 class Together:
@@ -245,6 +242,9 @@ class Together:
     @property
     def faults(self) -> list[Fault]:
         return self.parts[0].faults
+
+    def listen(self, hook: Callable[[Fault], None]) -> None:
+        self.parts[0].listen(hook)
 
     @property
     def running(self) -> Any:

@@ -3,6 +3,7 @@
 import dataclasses
 import math
 import sys
+import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable
@@ -21,6 +22,7 @@ from phalanx.checkpoint import (
     save_checkpoint,
 )
 from phalanx.config import TrainConfig
+from phalanx.envs.faults import Fault
 from phalanx.errors import CheckpointError, RunError
 from phalanx.evaluation import interval
 from phalanx.facts import RECENT
@@ -53,6 +55,7 @@ MAY_CHANGE = (
     "total_episodes", "total_steps", "duration", "num_threads", "checkpoint_every", "num_workers",
     "step_timeout", "max_restarts", "ray_address", "cpus_per_sampler",
 )  # fmt: skip
+LONGEST_TEXT = 50_000  # of a traceback: readers of CSV have a limit
 FAULT_COLUMNS = ("update", "env", "worker", "exit_code", "signal", "lost", "what", "traceback")
 EPISODE_COLUMNS = ("update", "env", "kind", "length", "return")
 FOLLOWED = ("workflow", "alignment", "total_return", *COMPLIANCE)  # of an update
@@ -95,6 +98,7 @@ class Run:
         self.stopped = False
         self.enough = False  # whoever watches may end the run before its budget is spent
         self.faults_recorded = 0
+        self._over, self._telling = False, threading.Lock()  # samplers have threads of their own
 
     @property
     def workflow(self) -> str | None:
@@ -211,11 +215,15 @@ class Run:
             **tally.metrics,
         }  # fmt: skip
         self.folder.table("updates").add(self.columns, [[_short(row[n]) for n in self.columns]])
-        self.record_faults()
         self.folder.events.add(self.steps, row)
 
     def end(self, state: str) -> None:
-        """Sum up what there is: the run is finished, stopped or failed."""
+        """Sum up what there is: the run is finished, stopped or failed.
+
+        What fails from now on, in samplers that play ahead, costs nothing.
+        """
+        with self._telling:
+            self._over = True
         self.state = state
         self.folder.write_summary(summary(self, state))
 
@@ -231,7 +239,6 @@ class Run:
         tallies, side_by_side = hear(), self.source.num_workers
         for tally in tallies:
             self.record(tally)
-        self.record_faults()
         collect_s = sum(tally.collect_s for tally in tallies) / side_by_side
         learn_s = sum(tally.learn_s for tally in tallies) / side_by_side
         now = time.perf_counter()
@@ -283,21 +290,20 @@ class Run:
             means[f"return_{name}"] = _mean([e.total for e in ended if e.kind == name])
         return means
 
-    def record_faults(self) -> None:
-        """Log what failed in the environments since the last update."""
-        new = self.sampler.faults[self.faults_recorded :]
-        if new:
-            rows = [
-                (
-                    self.updates, f.env_id, f.worker, f.exit_code, f.signal, len(f.lost), f.what,
-                    f.traceback,
-                )
-                for f in new
-            ]  # fmt: skip
-            self.folder.table("faults").add(FAULT_COLUMNS, rows)
-            self.faults_recorded += len(new)
-            for fault in new:
-                print(f"phalanx: {fault.what}; training goes on", file=sys.stderr)
+    def record_fault(self, fault: Fault) -> None:
+        """Log what failed in the environments, at once: a run that is killed has it on disk."""
+        row = (
+            self.updates, fault.env_id, fault.worker, fault.exit_code, fault.signal,
+            len(fault.lost), fault.what[:LONGEST_TEXT], fault.traceback[-LONGEST_TEXT:],
+        )  # fmt: skip
+        with self._telling:
+            if self._over:
+                return
+            table = self.folder.table("faults")
+            table.add(FAULT_COLUMNS, [row])
+            table.flush()
+            self.faults_recorded += 1
+        print(f"phalanx: {fault.what}; training goes on", file=sys.stderr)
 
     # --- continuing -------------------------------------------------------------------------------
 
@@ -373,6 +379,7 @@ class Run:
         for name in GOES_BACK:
             self.folder.table(name).cut(facts["tables"][name])
         self.folder.events.forget_after(self.steps)
+        self.faults_recorded = self.folder.count_rows("faults")  # what failed has failed
 
 
 # What a checkpoint of other networks, or one that somebody has made up, makes a learner raise.

@@ -82,6 +82,17 @@ class RunFolder:
         for table in self._tables.values():
             table.flush()
 
+    def count_rows(self, name: str) -> int:
+        """Rows that a table has on disk."""
+        path = self.path / f"{name}.csv"
+        if not path.exists():
+            return 0
+        with path.open(newline="", errors="replace") as file:
+            try:
+                return max(0, sum(1 for _row in csv.reader(file)) - 1)
+            except csv.Error as error:
+                raise RunError(f"{path} is no table of a run ({error}); remove it") from None
+
     def forget_rows(self) -> None:
         """Begin with empty tables: a run that was killed before its first checkpoint left some."""
         for name in TABLES:

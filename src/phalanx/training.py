@@ -150,6 +150,7 @@ def _loop(run: Run, on_update: Callable[[Run], None], progress: bool | None) -> 
     run.begin()
     for sampler in run.source.samplers:
         sampler.stop = over
+    run.sampler.listen(run.record_fault)
     with _shown(run, progress) as show, stopped, _saved_if_workers_fail(run):
         while run.progress < 1 and not run.enough and not over():
             before = run.updates // run.config.checkpoint_every
@@ -162,7 +163,6 @@ def _loop(run: Run, on_update: Callable[[Run], None], progress: bool | None) -> 
             if run.updates // run.config.checkpoint_every > before:
                 run.save()
         run.rest()
-        run.record_faults()
         run.save()
     run.stopped = stopped.asked and run.progress < 1
     run.end("stopped" if run.stopped else "finished")
@@ -219,7 +219,6 @@ def _saved_if_workers_fail(run: Run) -> Iterator[None]:
     try:
         yield
     except WorkerError:
-        run.record_faults()
         run.save()
         run.end("failed")
         raise

@@ -1,9 +1,11 @@
 """A fault costs one slot, or one worker's block: never the run, and nothing is left behind."""
 
 import os
+import resource
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ import numpy as np
 import pytest
 
 from phalanx.envs import Fault, Pool, make_pool
-from phalanx.errors import ConfigError, WorkerError
+from phalanx.errors import ConfigError, PhalanxError, WorkerError
 from tests import odd_envs as odd
 
 N = 4
@@ -38,6 +40,10 @@ def act_up_in(which: int) -> list[int]:
         (odd.WrongShape, r"observation has shape \(1,\); its space says \(3,\)"),
         (odd.WrongType, "observation has dtype float64; its space says uint8"),
         (odd.NotANumber, "reward is nan"),
+        (odd.SaysMaybe, "terminated is 'maybe', not True or False"),
+        (odd.SaysTwo, "truncated is 2, not True or False"),
+        (odd.TellsAList, r"info is \['a'\], not a dict"),
+        (odd.TellsNothing, "info is None, not a dict"),
     ],
 )
 def test_an_environment_that_fails_costs_its_own_slot(
@@ -63,7 +69,7 @@ def test_an_environment_that_fails_costs_its_own_slot(
     assert fault.lost == (1,)
     assert fault.worker == (0 if num_workers else None)
     assert fault.last_action == odd.ACT_UP
-    assert "odd_envs.py" in fault.traceback or "reward" in message or "observation" in message
+    assert "odd_envs.py" in fault.traceback or env is not odd.Raises
     assert fault.memory_mb is not None
     with pytest.raises(AssertionError, match=message):
         raise AssertionError(str(fault))
@@ -102,6 +108,105 @@ def test_a_worker_that_dies_or_hangs_costs_its_block(env: Any, message: str) -> 
     assert fault.memory_mb > 1
     if env not in (odd.Dies, odd.Exits):  # these leave no time to say anything
         assert "act_up" in fault.traceback
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_flags_may_be_numbers_of_numpy(num_workers: int) -> None:
+    with begun(odd.SaysOne, num_workers) as pool:
+        pool.send(act_up_in(2))
+        arrived = pool.recv()
+        assert arrived.terminated.tolist() == [False, False, True, False]
+        assert not arrived.truncated.any()
+        assert not pool.faults
+
+
+# --- whoever is stopped, every wait ends ----------------------------------------------------------
+
+
+def test_a_worker_that_is_halted_is_replaced() -> None:
+    with begun(odd.Counting, step_timeout=0.3) as pool:
+        os.kill(pool.worker_pids[0], signal.SIGSTOP)
+        pool.send(FINE)
+        assert pool.recv().lost.tolist() == [True, True, False, False]
+        assert "hung for longer than the step_timeout" in pool.faults[0].what
+
+
+@pytest.mark.parametrize("with_a_worker", ["killed", "halted"])
+def test_a_halted_starter_of_workers_is_replaced(
+    with_a_worker: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("phalanx.envs.staff.DEAF_S", 0.5)
+    with begun(odd.Counting, step_timeout=0.3) as pool:
+        runner: Any = pool._runner
+        os.kill(runner._nurse.pid, signal.SIGSTOP)
+        stop = signal.SIGKILL if with_a_worker == "killed" else signal.SIGSTOP
+        os.kill(pool.worker_pids[0], stop)
+        pool.send(FINE)
+        assert pool.recv().lost[:2].all()
+        assert "the process that starts workers was killed" in pool.faults[-1].what
+        pool.send(FINE)
+        pool.recv()
+        pool.send(FINE)
+        assert not pool.recv().lost.any()
+
+
+def test_a_pool_closes_although_all_its_processes_are_halted() -> None:
+    pool = begun(odd.Counting)
+    started = descendants(os.getpid())
+    for pid in started:
+        os.kill(pid, signal.SIGSTOP)
+    pool.close()
+    assert all_gone(started)
+
+
+def test_whoever_waits_is_told_that_another_thread_has_closed_the_pool() -> None:
+    pool = begun(odd.Hangs)
+    started = descendants(os.getpid())
+    pool.send(act_up_in(0))
+    closer = threading.Timer(0.3, pool.close)
+    closer.start()
+    with pytest.raises(PhalanxError, match="the pool was closed"):
+        pool.recv()
+    closer.join()
+    assert all_gone(started)
+    with pytest.raises(PhalanxError, match="the pool is closed"):
+        pool.recv()
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_whoever_is_told_of_a_fault_may_close_the_pool(num_workers: int) -> None:
+    pools: list[Pool] = []
+    with begun(odd.Raises, num_workers, on_fault=lambda fault: pools[0].close()) as pool:
+        pools.append(pool)
+        pool.send(act_up_in(1))
+        with pytest.raises(PhalanxError, match="the pool was closed"):
+            pool.recv()
+
+
+def test_faults_are_told_to_those_who_listen_later_too() -> None:
+    with begun(odd.Raises) as pool:
+        told: list[Fault] = []
+        for _ in range(2):
+            pool.send(act_up_in(1))
+            pool.recv()
+            if not told:
+                pool.listen(told.append)
+        assert told == pool.faults
+        assert len(told) == 2
+
+
+def test_too_few_files_leave_none_open() -> None:
+    files = set(os.listdir("/proc/self/fd"))
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    free = [fd for fd in range(1000) if str(fd) not in files]
+    for more in (1, 3, 5, 9, 12, 30, 60):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (free[more], hard))
+        try:
+            with pytest.raises((OSError, WorkerError)):
+                make_pool(odd.Counting, n_envs=40, num_workers=40)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        assert set(os.listdir("/proc/self/fd")) == files, more
 
 
 def test_each_loss_is_told_once_also_when_nothing_was_under_way() -> None:

@@ -403,11 +403,37 @@ def test_what_cannot_be_built_is_refused_in_one_line(env: Any, message: str) -> 
         {"seed": -1},
         {"step_timeout": 0},
         {"max_restarts": -1},
+        {"n_envs": "x"},
+        {"n_envs": 1.5},
+        {"n_envs": True},
+        {"n_envs": None},
+        {"num_envs": 4},
+        {"num_workers": None},
+        {"num_workers": 1.0},
+        {"wait_for": 2.5},
+        {"wait_for": None},
+        {"seed": "a"},
+        {"seed": None},
+        {"step_timeout": np.nan},
+        {"step_timeout": np.inf},
+        {"step_timeout": "1"},
+        {"start_timeout": np.nan},
+        {"start_timeout": -1},
+        {"max_restarts": None},
+        {"infos": 1},
+        {"on_fault": 7},
     ],
 )
 def test_settings_that_cannot_work_are_refused(settings: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError):
+    with pytest.raises(ConfigError) as refused:
         make_pool(odd.Counting, **{"n_envs": 4, **settings})
+    assert next(iter(settings)) in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_the_number_of_environments_has_two_names() -> None:
+    with make_pool(odd.Counting, num_envs=3, num_workers=0) as pool:
+        assert pool.n_envs == 3
 
 
 @EVERY_WAY

@@ -1,13 +1,15 @@
 """Rollouts from a pool: every step is in one column, once, with what it led to."""
 
+import os
+import signal
 import time
 from typing import Any
 
 import numpy as np
 import pytest
 
-from phalanx.envs import make_pool
-from phalanx.errors import RunError
+from phalanx.envs import Fault, make_pool
+from phalanx.errors import WorkerError
 from phalanx.learn.actor import CompiledActor
 from phalanx.learn.policy import Policy
 from phalanx.learn.pool_sampler import PoolSampler
@@ -16,10 +18,12 @@ from tests import odd_envs
 GAMMA = 0.9
 
 
-def sampler(env: Any, n_envs: int, turns: int, **options: Any) -> PoolSampler:
+def sampler(env: Any, n_envs: int, turns: int, first_env: int = 0, **options: Any) -> PoolSampler:
     pool = make_pool(env, n_envs=n_envs, **{"num_workers": 0, **options})
-    policy = Policy(3, 4, hidden=(8,), truth_size=0, seed=1)
-    return PoolSampler(pool, CompiledActor(policy), turns, gamma=GAMMA, reward_scale=1.0, seed=0)
+    actor = CompiledActor(Policy(3, 4, hidden=(8,), truth_size=0, seed=1))
+    return PoolSampler(
+        pool, actor, turns, gamma=GAMMA, reward_scale=1.0, seed=0, first_env=first_env
+    )
 
 
 def test_each_row_holds_an_observation_its_action_and_what_that_led_to() -> None:
@@ -108,8 +112,37 @@ class Broken(odd_envs.Counting):
 
 def test_an_observation_that_is_no_number_is_told_with_its_environment() -> None:
     player = sampler(Broken, n_envs=2, turns=6)
-    with pytest.raises(RunError, match="environment 0 gave an observation that is no number"):
+    told = "environment 0 gave an observation that is no number .* at step 3 of an episode"
+    with pytest.raises(WorkerError, match=told):
         player.collect()
+    player.close()
+
+
+class EndsBroken(odd_envs.Truncates):
+    def see(self) -> Any:
+        seen = super().see()
+        seen[2] = np.inf if self.count == self.length else 0
+        return seen
+
+
+def test_the_last_observation_of_an_episode_is_looked_at_too() -> None:
+    player = sampler(EndsBroken, n_envs=2, turns=6, first_env=10)
+    with pytest.raises(WorkerError, match=r"environment 10 .* at step 5 of an episode"):
+        player.collect()
+    player.close()
+
+
+def test_a_worker_that_dies_while_nobody_waits_is_told_of_and_replaced() -> None:
+    player = sampler(odd_envs.Counting, n_envs=2, turns=3, num_workers=2)
+    player.collect()
+    told: list[Fault] = []
+    player.listen(told.append)
+    os.kill(player.pool.worker_pids[1], signal.SIGKILL)
+    deadline = time.monotonic() + 30
+    while not told and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert "worker 1 was killed by SIGKILL" in told[0].what
+    assert player.collect().rewards.shape == (3, 2)
     player.close()
 
 

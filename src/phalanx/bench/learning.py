@@ -331,7 +331,7 @@ def measure_start_up() -> dict[str, Any]:
         ]  # fmt: skip
         began = time.time()
         child = subprocess.Popen(
-            [sys.executable, "-m", "phalanx.cli", *flags],
+            [sys.executable, "-P", "-m", "phalanx.cli", *flags],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )

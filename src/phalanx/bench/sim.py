@@ -186,7 +186,7 @@ print(int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) /
 def run_child(program: str, cache: str) -> float:
     """What a fresh process prints, with its own folder for compiled kernels."""
     child = subprocess.run(
-        [sys.executable, "-c", program],
+        [sys.executable, "-P", "-c", program],
         env={**os.environ, "PHALANX_CACHE_DIR": cache},
         capture_output=True,
         text=True,

@@ -5,7 +5,6 @@ environment that raises, or gives what its space does not allow, is built anew; 
 block goes on.
 """
 
-import contextlib
 import time
 import traceback
 from collections.abc import Callable, Iterable
@@ -14,6 +13,8 @@ from typing import Any, Protocol
 import numpy as np
 from gymnasium import Env
 
+from phalanx.envs.answers import checked_flag, checked_info, checked_reset
+from phalanx.envs.closing import close_in_time
 from phalanx.envs.layout import WrongValue
 from phalanx.envs.shared_memory import (
     BEGIN,
@@ -111,6 +112,11 @@ class Block:
                 rewards[i] = reward
                 returns[i] += reward
                 lengths[i] += 1
+                if info.__class__ is not dict:
+                    info = checked_info(info)
+                if terminated is not False or truncated is not False:
+                    terminated = checked_flag(terminated, "terminated")
+                    truncated = checked_flag(truncated, "truncated")
                 if terminated or truncated:
                     self._end(i, obs, terminated, truncated, info)
                 else:
@@ -126,10 +132,10 @@ class Block:
         self._write_final(i, obs)
         self._board.episode_returns[i] = self._returns[i]
         self._board.episode_lengths[i] = self._lengths[i]
-        first, reset_info = self.envs[i].reset()
+        first, reset_info = checked_reset(self.envs[i].reset())
         final = {k: v for k, v in info.items() if k != "action_mask"} if info else {}
         self._start(i, first, {**reset_info, "final_info": final} if final else reset_info)
-        self._flags[i] |= TERMINATED * bool(terminated) | TRUNCATED * bool(truncated)
+        self._flags[i] |= TERMINATED * terminated | TRUNCATED * truncated
 
     def _follow_order(self, i: int) -> None:
         order = int(self._board.orders[i])
@@ -140,10 +146,10 @@ class Block:
         if order == RECOVER:
             self._recover(i)
         elif order == SEED:
-            self._start(i, *self.envs[i].reset(seed=int(self._board.seeds[i])))
+            self._start(i, *checked_reset(self.envs[i].reset(seed=int(self._board.seeds[i]))))
         else:
             assert order == BEGIN
-            self._start(i, *self.envs[i].reset())
+            self._start(i, *checked_reset(self.envs[i].reset()))
 
     def _start(self, i: int, first: Any, info: Info) -> None:
         """The first row of an episode."""
@@ -180,8 +186,7 @@ class Block:
             self._report(env_id=i, what=what, trace=trace, action=action)
             time.sleep(pause_s)
             pause_s = min(2 * pause_s + 0.02, 2.0)
-            with contextlib.suppress(Exception):  # it has failed already, in a way that was told
-                self.envs[i].close()
+            close_in_time([self.envs[i]])
             try:
                 self._place(i, self._factory())
                 self._rewards[i] = 0.0
@@ -199,7 +204,8 @@ class Block:
         board.losses[i] += 1
         fresh = np.random.SeedSequence([int(board.seeds[i]), int(board.losses[i])])
         self.infos.pop(i, None)
-        self._start(i, *self.envs[i].reset(seed=int(fresh.generate_state(1)[0])))
+        seed = int(fresh.generate_state(1)[0])
+        self._start(i, *checked_reset(self.envs[i].reset(seed=seed)))
         board.episode_returns[i], board.episode_lengths[i] = np.nan, -1
         self._flags[i] |= TRUNCATED | LOST
 
@@ -217,6 +223,4 @@ class Block:
         self._steps[i] = env.step
 
     def close(self) -> None:
-        for env in self.envs.values():
-            with contextlib.suppress(Exception):  # nobody can do anything about it any more
-                env.close()
+        close_in_time(self.envs.values())

@@ -2,6 +2,7 @@
 
 import resource
 import signal
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -44,12 +45,22 @@ class FaultLog:
 
     def __init__(self, max_restarts: int, hook: Callable[[Fault], None] | None) -> None:
         self.faults: list[Fault] = []
-        self._max_restarts, self._hook = max_restarts, hook
+        self._max_restarts = max_restarts
+        self._hooks = [] if hook is None else [hook]
+        self._lock = threading.RLock()  # several threads may have something to tell
+
+    def listen(self, hook: Callable[[Fault], None]) -> None:
+        """Tell `hook` too: of all that was, and of all that comes."""
+        with self._lock:
+            for fault in self.faults:
+                hook(fault)
+            self._hooks.append(hook)
 
     def __call__(self, fault: Fault) -> None:
-        self.faults.append(fault)
-        if self._hook is not None:
-            self._hook(fault)
+        with self._lock:
+            self.faults.append(fault)
+            for hook in self._hooks:
+                hook(fault)
         if len(self.faults) > self._max_restarts:
             raise WorkerError(
                 f"{len(self.faults)} failures, and max_restarts is {self._max_restarts}; the last: "

@@ -3,10 +3,12 @@
 The caller's process cannot fork workers, since it may have threads and open windows; starting each
 worker from nothing takes a second or more of imports. So one clean process is started, imports what
 the environment needs, and forks a worker in milliseconds whenever it is asked to, also in place of
-one that died. It tells how a worker ended.
+one that died. It tells how a worker ended. Its first child tries one environment out, so that one
+which hangs or crashes at its first step does so there.
 """
 
 import contextlib
+import dataclasses
 import faulthandler
 import fcntl
 import gc
@@ -17,29 +19,25 @@ import select
 import signal
 import socket
 import sys
+from collections.abc import Callable
 from typing import Any
 
-from phalanx.envs.channel import Channel
+from phalanx.envs.channel import Channel, receive_files
+from phalanx.envs.trial import report_trial
 from phalanx.envs.worker import Setup, work
 
-STARTER = """
-import json, sys
-sys.path[:] = json.loads(sys.argv[1])
-from phalanx.envs.nursery import main
-main(*map(int, sys.argv[2:]))
-"""
+TRIAL = -1  # in place of a worker's number
 
 
-def main(control_fd: int, setup_fd: int, life_fd: int) -> None:
+def main(control_fd: int, factory_fd: int, life_fd: int) -> None:
     """Serve the caller at the other end of `control_fd` until it hangs up."""
     die_with(life_fd)
     control = socket.socket(fileno=control_fd)
-    with open(setup_fd, "rb") as file:
-        setup: Setup = pickle.load(file)
     try:
-        factory = pickle.loads(setup.factory)
+        with open(factory_fd, "rb") as file:
+            factory = pickle.load(file)
         if hasattr(factory, "prepare"):
-            with contextlib.suppress(Exception):  # the first worker will say what is wrong
+            with contextlib.suppress(Exception):  # the trial will say what is wrong
                 factory.prepare()
     except Exception as error:
         _say(control, {"failed": f"{type(error).__name__}: {error}"})
@@ -48,69 +46,95 @@ def main(control_fd: int, setup_fd: int, life_fd: int) -> None:
     gc.freeze()  # what is here already stays shared with the workers
     _say(control, {"ready": os.getpid()})
     with contextlib.suppress(ConnectionError):  # the caller has left, and so shall we
-        _serve(control, life_fd, setup, factory)
+        Nursery(control, life_fd, factory).serve()
 
 
-def _serve(control: socket.socket, life_fd: int, setup: Setup, factory: Any) -> None:
-    poll = select.poll()
-    poll.register(control, select.POLLIN)
-    children: dict[int, tuple[int, int]] = {}  # by the handle of the process: worker, pid
-    while True:
-        for fd, _event in poll.poll():
-            if fd == control.fileno():
-                order = control.recv(1 << 16)
-                if not order:
+class Nursery:
+    """Follows the caller's orders: try an environment, employ workers, start one of them."""
+
+    def __init__(self, control: socket.socket, life_fd: int, factory: Any) -> None:
+        self._control, self._life_fd, self._factory = control, life_fd, factory
+        self._setup: Setup | None = None
+        self._children: dict[int, tuple[int, int]] = {}  # by the process's handle: worker, pid
+        self._poll = select.poll()
+        self._poll.register(control, select.POLLIN)
+
+    def serve(self) -> None:
+        while True:
+            for fd, _event in self._poll.poll():
+                if fd != self._control.fileno():
+                    self._bury(fd)
+                    continue
+                message, files = receive_files(self._control)
+                if not message:
                     return
-                worker = json.loads(order)["start"]
-                pid = _fork(control, life_fd, setup, factory, worker)
-                handle = os.pidfd_open(pid)
-                children[handle] = worker, pid
-                poll.register(handle, select.POLLIN)
-            else:
-                worker, pid = children.pop(fd)
-                poll.unregister(fd)
-                os.close(fd)
-                _pid, status, used = os.wait4(pid, 0)
-                memory_mb = used.ru_maxrss / 1024
-                _say(control, {"ended": worker, "pid": pid, "status": status, "mb": memory_mb})
+                self._follow(json.loads(message), files)
 
+    def _follow(self, order: dict[str, Any], files: list[int]) -> None:
+        if "try" in order:
+            self._fork(TRIAL, lambda channel: report_trial(channel, self._factory, **order["try"]))
+        elif "employ" in order:
+            with open(files[0], "rb") as file:
+                setup: Setup = pickle.load(file)
+            self._setup = dataclasses.replace(setup, memory_fd=files[1], bell_fds=[])
+        elif "bells" in order:
+            assert self._setup is not None
+            self._setup.bell_fds.extend(files)
+        else:
+            setup, number = self._setup, order["start"]  # type: ignore[assignment]
+            self._fork(number, lambda channel: work(setup, self._factory, number, channel))
 
-def _fork(control: socket.socket, life_fd: int, setup: Setup, factory: Any, worker: int) -> int:
-    """Start a worker; the caller gets its end of their channel, and the file of its last words."""
-    callers_end, workers_end = socket.socketpair()
-    last_words = os.memfd_create(f"phalanx-worker-{worker}")
-    sys.stdout.flush()
-    sys.stderr.flush()
-    pid = os.fork()
-    if pid == 0:
-        code = 1
-        try:
-            os.setpgid(0, 0)  # with all processes that its environments may start
-            die_with(life_fd)
+    def _bury(self, handle: int) -> None:
+        worker, pid = self._children.pop(handle)
+        self._poll.unregister(handle)
+        os.close(handle)
+        _pid, status, used = os.wait4(pid, 0)
+        memory_mb = used.ru_maxrss / 1024
+        _say(self._control, {"ended": worker, "pid": pid, "status": status, "mb": memory_mb})
+
+    def _fork(self, number: int, task: Callable[[Channel], int]) -> None:
+        """Start a child; the caller gets its end of a channel, and the file of its last words."""
+        callers_end, workers_end = socket.socketpair()
+        last_words = os.memfd_create(f"phalanx-worker-{number}")
+        sys.stdout.flush()
+        sys.stderr.flush()
+        pid = os.fork()
+        if pid == 0:
             callers_end.close()
-            control.close()
-            _volunteer_for_memory()
-            _wake_on_time()
-            faulthandler.enable(last_words)
-            faulthandler.register(signal.SIGUSR1, last_words)
-            code = work(setup, factory, worker, Channel(workers_end))
-        except SystemExit as leaving:
-            code = leaving.code if isinstance(leaving.code, int) else 1
-        except ConnectionError:
-            code = 1  # the caller has left
-        except BaseException:
-            sys.excepthook(*sys.exc_info())
-        finally:
-            with contextlib.suppress(Exception):
-                sys.stdout.flush()
-                sys.stderr.flush()
-            os._exit(code)
-    message = json.dumps({"started": worker, "pid": pid}).encode()
-    socket.send_fds(control, [message], [callers_end.fileno(), last_words])
-    callers_end.close()
-    workers_end.close()
-    os.close(last_words)
-    return pid
+            self._control.close()
+            _live(task, self._life_fd, Channel(workers_end), last_words)
+        message = json.dumps({"started": number, "pid": pid}).encode()
+        socket.send_fds(self._control, [message], [callers_end.fileno(), last_words])
+        callers_end.close()
+        workers_end.close()
+        os.close(last_words)
+        handle = os.pidfd_open(pid)
+        self._children[handle] = number, pid
+        self._poll.register(handle, select.POLLIN)
+
+
+def _live(task: Callable[[Channel], int], life_fd: int, channel: Channel, last_words: int) -> None:
+    """The life of a child, from its first breath to its exit code."""
+    code = 1
+    try:
+        os.setpgid(0, 0)  # with all processes that its environments may start
+        die_with(life_fd)
+        _volunteer_for_memory()
+        _wake_on_time()
+        faulthandler.enable(last_words)
+        faulthandler.register(signal.SIGUSR1, last_words)
+        code = task(channel)
+    except SystemExit as leaving:
+        code = leaving.code if isinstance(leaving.code, int) else 1
+    except ConnectionError:
+        code = 1  # the caller has left
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+    finally:
+        with contextlib.suppress(Exception):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
 
 
 def die_with(life_fd: int) -> None:

@@ -12,20 +12,21 @@ row waits for more than n_envs / wait_for batches.
 """
 
 import asyncio
-import os
-import sys
+import threading
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, Literal, Self
 
-import cloudpickle
 import numpy as np
 import numpy.typing as npt
 
 from phalanx.envs.arrived import Arrived, Quiet, gather, quiet
-from phalanx.envs.auto import choose_num_envs, choose_workers, num_cores
+from phalanx.envs.auto import choose_num_envs, choose_workers
 from phalanx.envs.faults import Fault, FaultLog
+from phalanx.envs.first_try import try_first
+from phalanx.envs.nurse import Nurse
 from phalanx.envs.serial import Serial
+from phalanx.envs.settings import Count, checked_settings
 from phalanx.envs.shared_memory import (
     BEGIN,
     SEED,
@@ -33,11 +34,9 @@ from phalanx.envs.shared_memory import (
     Ints,
     Shape,
 )
-from phalanx.envs.staff import TICK_S
-from phalanx.envs.trial import EnvSpec, Trial, factory_of, try_out
-from phalanx.envs.waiting import Bell
-from phalanx.envs.worker import Setup
-from phalanx.envs.workers import Workers
+from phalanx.envs.staff import CLOSE_S, TICK_S
+from phalanx.envs.trial import EnvSpec, Trial, factory_of
+from phalanx.envs.workers import Workers, open_workers
 from phalanx.errors import ConfigError, PhalanxError
 
 EnvIds = npt.ArrayLike | Sequence[int]
@@ -46,7 +45,8 @@ EnvIds = npt.ArrayLike | Sequence[int]
 def make_pool(
     env: EnvSpec,
     *,
-    n_envs: int | Literal["auto"],
+    n_envs: Count | None = None,
+    num_envs: Count | None = None,
     num_workers: int | Literal["auto", "serial"] = "auto",
     wait_for: int | Literal["all"] = "all",
     seed: int = 0,
@@ -60,6 +60,7 @@ def make_pool(
 
     env: a Gymnasium id, "module:factory", or a function without arguments that builds one.
     n_envs: how many; "auto" tries the environment first: 64 of those that wait, else 16 or more.
+        (`num_envs` is another name for it.)
     num_workers: processes, each with a block of the environments; 0 or "serial" for none;
         "auto" tries the environment first, and says why in `pool.reason`.
     wait_for: how many rows `recv` waits for.
@@ -69,69 +70,45 @@ def make_pool(
     start_timeout: seconds in which a worker must have built its environments.
     max_restarts: failures, of environments and workers together, after which `recv` raises.
     on_fault: called with each `Fault`; they are also kept in `pool.faults`.
+
+    One environment is tried first, in a process of its own: one that hangs or crashes is refused.
+    Only with num_workers=0 it is tried in this process, where all of them are to be.
     """
-    at_least = 1 if n_envs == "auto" else n_envs
-    few = wait_for if n_envs != "auto" else "all"  # it is cut to fit below
-    _check_settings(at_least, num_workers, few, seed, step_timeout, max_restarts)
+    count, asked_for, wait_for, seed = checked_settings(
+        n_envs=n_envs, num_envs=num_envs, num_workers=num_workers, wait_for=wait_for, seed=seed,
+        infos=infos, step_timeout=step_timeout, start_timeout=start_timeout,
+        max_restarts=max_restarts, on_fault=on_fault,
+    )  # fmt: skip
     factory, name = factory_of(env)
-    measure = "auto" in (num_workers, n_envs)
-    trial = try_out(factory, name, seed=seed, measure=measure)
-    if n_envs == "auto":
-        n_envs = choose_num_envs(trial.step_s, trial.cpu_share)
-        wait_for = wait_for if wait_for == "all" else min(wait_for, n_envs)
-    if num_workers == "auto":
-        workers, reason = choose_workers(n_envs, trial.step_s, trial.cpu_share)
-    elif num_workers in (0, "serial"):
-        workers, reason = 0, "serial: as asked for"
-    else:
-        workers = min(int(num_workers), n_envs)
-        reason = f"{workers} workers: as asked for"
-    if workers and sys.platform != "linux":
-        if num_workers != "auto":
-            raise ConfigError(f"worker processes need Linux, this is {sys.platform}: num_workers=0")
-        workers, reason = 0, f"serial: workers need Linux, this is {sys.platform}"
-    pool = Pool(
-        trial,
-        n_envs,
-        n_envs if wait_for == "all" else int(wait_for),
+    trial, nurse, why_here = try_first(
+        factory,
+        name,
         seed=seed,
-        max_restarts=max_restarts,
-        on_fault=on_fault,
+        n_envs=count,
+        num_workers=asked_for,
+        step_timeout=step_timeout,
+        start_timeout=start_timeout,
     )
-    pool.reason = reason
-    try:
-        if workers == 0:
-            pool._use_this_process(factory, infos)
-        else:
-            pool._use_workers(factory, workers, infos, step_timeout, start_timeout)
-    except BaseException:
-        pool.close()
-        raise
+    if count == "auto":
+        count = choose_num_envs(trial.step_s, trial.cpu_share)
+        wait_for = wait_for if wait_for == "all" else min(wait_for, count)
+    if why_here:
+        workers, reason = 0, f"serial: {why_here}"
+    elif asked_for == "auto":
+        workers, reason = choose_workers(count, trial.step_s, trial.cpu_share)
+    else:
+        workers = min(asked_for, count)
+        reason = f"{workers} workers: as asked for"
+    pool = Pool(trial, count, count if wait_for == "all" else wait_for, seed=seed)
+    pool.reason, pool._log = reason, FaultLog(max_restarts, on_fault)
+    if workers == 0:
+        if nurse is not None:
+            nurse.close()
+        pool._use_this_process(factory, infos)
+    else:
+        assert nurse is not None
+        pool._use_workers(nurse, workers, infos, step_timeout, start_timeout)
     return pool
-
-
-def _check_settings(
-    n_envs: int,
-    num_workers: int | str,
-    wait_for: int | str,
-    seed: int,
-    step_timeout: float,
-    max_restarts: int,
-) -> None:
-    if n_envs < 1:
-        raise ConfigError(f"n_envs = {n_envs}: at least 1 is needed")
-    if isinstance(num_workers, str) and num_workers not in ("auto", "serial"):
-        raise ConfigError(f"num_workers = {num_workers!r}: a number, 'auto' or 'serial'")
-    if isinstance(num_workers, int) and num_workers < 0:
-        raise ConfigError(f"num_workers = {num_workers}: 0 is for none")
-    if wait_for != "all" and (isinstance(wait_for, str) or not 1 <= wait_for <= n_envs):
-        raise ConfigError(f"wait_for = {wait_for!r}: 'all', or 1 to n_envs = {n_envs}")
-    if seed < 0:
-        raise ConfigError(f"seed = {seed}: seeds are not negative")
-    if step_timeout <= 0:
-        raise ConfigError(f"step_timeout = {step_timeout}: seconds, more than 0")
-    if max_restarts < 0:
-        raise ConfigError(f"max_restarts = {max_restarts}: 0 is for none")
 
 
 class Pool:
@@ -147,14 +124,12 @@ class Pool:
         wait_for: int,
         *,
         seed: int,
-        max_restarts: int,
-        on_fault: Callable[[Fault], None] | None,
     ) -> None:
         self.n_envs, self.wait_for, self.seed = n_envs, wait_for, seed
         self.single_observation_space = trial.observations.space
         self.single_action_space = trial.actions.space
         self.metadata = trial.metadata
-        self._log = FaultLog(max_restarts, on_fault)
+        self._log = FaultLog(0, None)
         self._trial = trial
         self._runner: Serial | Workers | None = None
         self._out = np.zeros(n_envs, np.bool_)  # asked for, and not yet received
@@ -163,6 +138,8 @@ class Pool:
         self._last_ids: Ints | None = None  # as received, while nothing was sent for them
         self._seeded = False
         self._board: Board
+        self._at_work, self._closing = threading.RLock(), threading.RLock()
+        self._failure: Exception | None = None  # noticed while nobody waited
 
     def _use_this_process(self, factory: Callable[[], Any], infos: bool) -> None:
         shape = Shape(self.n_envs, 0, self._trial.num_masked)
@@ -171,37 +148,19 @@ class Pool:
 
     def _use_workers(
         self,
-        factory: Callable[[], Any],
+        nurse: Nurse,
         num_workers: int,
         infos: bool,
         step_timeout: float,
         start_timeout: float,
     ) -> None:
-        try:
-            packed = cloudpickle.dumps(factory)
-        except Exception as error:
-            raise ConfigError(f"the environment's factory cannot go to a worker: {error}") from None
-        shape = Shape(self.n_envs, num_workers, self._trial.num_masked)
-        memory_fd = os.memfd_create("phalanx-pool")
-        bells = [Bell.new() for _ in range(num_workers + 1)]
-        self._board = Board(shape, self._trial.observations, self._trial.actions, memory_fd)
-        setup = Setup(
-            factory=packed,
-            path=sys.path,
-            observation_space=self.single_observation_space,
-            action_space=self.single_action_space,
-            shape=shape,
+        self._board, self._runner = open_workers(
+            self._trial,
+            nurse,
+            Shape(self.n_envs, num_workers, self._trial.num_masked),
             seed=self.seed,
             infos=infos,
             each_row=self.wait_for < self.n_envs,
-            memory_fd=memory_fd,
-            bell_fds=[bell.fd for bell in bells],
-        )
-        self._runner = Workers(
-            setup,
-            self._board,
-            bells,
-            threads=max(1, num_cores() // num_workers),
             step_timeout_s=step_timeout,
             start_timeout_s=start_timeout,
             on_fault=self._log,
@@ -219,64 +178,73 @@ class Pool:
         The first reset uses the pool's seed. A later one without a seed lets each environment's
         dice run on. A list has a seed for each environment that is reset.
         """
-        runner = self._open()
-        ids = self._checked_ids(env_ids, "reset")
-        if seed is None and not self._seeded:
-            seed = self.seed
-        if seed is not None:
-            self._board.seeds[ids] = self._seeds(seed, ids)
-            self._seeded = True
-        self._board.orders[ids] = BEGIN if seed is None else SEED
-        self._ask(runner, ~ids, ids)
+        with self._at_work:
+            runner = self._open()
+            ids = self._checked_ids(env_ids, "reset")
+            if seed is None and not self._seeded:
+                seed = self.seed
+            if seed is not None:
+                self._board.seeds[ids] = self._seeds(seed, ids)
+                self._seeded = True
+            self._board.orders[ids] = BEGIN if seed is None else SEED
+            self._ask(runner, ~ids, ids)
 
     def send(self, actions: Any, env_ids: EnvIds | None = None, version: int = 0) -> None:
         """Let environments take a step. Nothing is stepped unless all actions are legal.
 
         Without `env_ids`, the actions are for the rows of the last `recv`, in their order.
         """
-        runner = self._open()
-        last_ids = self._last_ids
-        if last_ids is not None and (env_ids is None or env_ids is last_ids):
-            ids = last_ids
-        else:
-            ids = self._checked_ids(env_ids, "send")
-        everybody = ids is runner.everybody
-        which = slice(None) if everybody else ids
-        self._trial.actions.put(self._board.actions, which, actions, ids)
-        self._ask(runner, ids, ids)
-        self._versions[which] = version
+        with self._at_work:
+            runner = self._open()
+            last_ids = self._last_ids
+            if last_ids is not None and (env_ids is None or env_ids is last_ids):
+                ids = last_ids
+            else:
+                ids = self._checked_ids(env_ids, "send")
+            everybody = ids is runner.everybody
+            which = slice(None) if everybody else ids
+            self._trial.actions.put(self._board.actions, which, actions, ids)
+            self._ask(runner, ids, ids)
+            self._versions[which] = version
 
     def recv(self) -> Arrived:
         """Wait for the first `wait_for` rows, or for all that were asked for if that is fewer."""
-        runner = self._open()
-        need = self._need()
-        prepared = quiet(self._board, need)
-        ids = runner.collect(need)
-        return self._arrived(runner, ids, prepared)
+        with self._at_work:
+            runner = self._open()
+            need = self._need()
+            prepared = quiet(self._board, need)
+            ids = runner.collect(need)
+            return self._arrived(runner, ids, prepared)
 
     async def recv_async(self) -> Arrived:
         """`recv` for asyncio: other tasks run meanwhile."""
-        runner = self._open()
-        need = self._need()
-        if isinstance(runner, Serial):
+        if isinstance(self._open(), Serial):
             await asyncio.sleep(0)
             return self.recv()
-        loop = asyncio.get_running_loop()
-        happened = asyncio.Event()
-        while not runner.enough(need):
-            runner.arm()
-            if runner.enough(need):
-                break
+        loop, happened = asyncio.get_running_loop(), asyncio.Event()
+        while (fd := self._look()) is not None:
             happened.clear()
-            loop.add_reader(runner.fileno(), happened.set)
+            loop.add_reader(fd, happened.set)
             try:
                 await asyncio.wait_for(happened.wait(), TICK_S)
             except TimeoutError:
                 pass
             finally:
-                loop.remove_reader(runner.fileno())
-            runner.attend()
+                loop.remove_reader(fd)
         return self.recv()
+
+    def _look(self) -> int | None:
+        """What becomes readable when something has happened; None if there are enough rows."""
+        with self._at_work:
+            runner = self._open()
+            assert isinstance(runner, Workers)
+            need = self._need()
+            if runner.enough(need):
+                return None
+            runner.attend()
+            runner.enough(need)
+            runner.arm()
+            return None if runner.enough(need) else runner.fileno()
 
     def call(
         self, name: str, *args: Any, env_ids: Sequence[int] | None = None, **kwargs: Any
@@ -285,11 +253,14 @@ class Pool:
 
         For what happens seldom: it is sent as a message. Only between `recv` and `send`.
         """
-        runner = self._open()
-        if self._num_out:
-            raise PhalanxError(f"call({name!r}): {self._num_out} rows are under way, recv first")
-        ids = range(self.n_envs) if env_ids is None else env_ids
-        return [runner.call(i, name, args, kwargs) for i in ids]
+        with self._at_work:
+            runner = self._open()
+            if self._num_out:
+                raise PhalanxError(
+                    f"call({name!r}): {self._num_out} rows are under way, recv first"
+                )
+            ids = range(self.n_envs) if env_ids is None else env_ids
+            return [runner.call(i, name, args, kwargs) for i in ids]
 
     @property
     def num_workers(self) -> int:
@@ -305,12 +276,43 @@ class Pool:
     def worker_pids(self) -> list[int]:
         return list(self._open().pids)
 
+    def listen(self, hook: Callable[[Fault], None]) -> None:
+        """Call `hook` with each failure so far, and with each that comes, as soon as it is seen."""
+        self._log.listen(hook)
+
+    def attend(self) -> None:
+        """See to workers that died or hang, without waiting; `recv` does so while it waits.
+
+        For who does not call `recv` for long: another thread may call this meanwhile.
+        """
+        if not self._at_work.acquire(blocking=False):
+            return
+        try:
+            if isinstance(self._runner, Workers) and self._failure is None:
+                self._runner.attend()
+        except Exception as error:
+            self._failure = error  # whoever uses the pool next is told
+        finally:
+            self._at_work.release()
+
     def close(self) -> None:
-        """End all workers and close all environments. A second call does nothing."""
-        runner, self._runner = self._runner, None
-        if runner is not None:
-            runner.close()
-            del self._board  # the memory is given back
+        """End all workers and close all environments. A second call does nothing.
+
+        Another thread may do so: whoever waits in `recv` then gets an error that says so.
+        """
+        with self._closing:
+            runner, self._runner = self._runner, None
+            if runner is None:
+                return
+            runner.leave()
+            is_ours = self._at_work.acquire(timeout=CLOSE_S)
+            try:
+                if is_ours or isinstance(runner, Workers):  # else one of them is being stepped
+                    runner.close()
+                    del self._board  # the memory is given back
+            finally:
+                if is_ours:
+                    self._at_work.release()
 
     def __enter__(self) -> Self:
         return self
@@ -330,9 +332,12 @@ class Pool:
     # --- inside -----------------------------------------------------------------------------------
 
     def _open(self) -> Serial | Workers:
-        if self._runner is None:
+        runner = self._runner
+        if runner is None:
             raise PhalanxError("the pool is closed")
-        return self._runner
+        if self._failure is not None:
+            raise self._failure
+        return runner
 
     def _need(self) -> int:
         if self._num_out == 0:

@@ -10,6 +10,7 @@ from phalanx.envs.faults import Fault, peak_memory_mb
 from phalanx.envs.shared_memory import Board, Ints
 from phalanx.envs.staff import OnFault
 from phalanx.envs.worker import use
+from phalanx.errors import PhalanxError
 
 
 class Serial:
@@ -19,7 +20,7 @@ class Serial:
     pids: tuple[int, ...] = ()
 
     def __init__(self, factory: Factory, board: Board, *, infos: bool, on_fault: OnFault) -> None:
-        self._on_fault = on_fault
+        self._on_fault, self._left = on_fault, False
         self.everybody: Ints = np.arange(board.shape.n_envs)
         self.everybody.flags.writeable = False  # callers get it, and give it back
         self._block = Block(
@@ -44,6 +45,8 @@ class Serial:
                 last_action=action,
             )
         )
+        if self._left:  # who is told may have closed us
+            raise PhalanxError("the pool was closed")
 
     def submit(self, requests: Ints, ids: Ints) -> None:
         self._waiting.extend(requests.tolist())
@@ -66,6 +69,10 @@ class Serial:
 
     def call(self, i: int, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return use(self._block.envs[i], name, args, kwargs)
+
+    def leave(self) -> None:
+        """Nobody waits for us in another thread but an environment."""
+        self._left = True
 
     def close(self) -> None:
         self._block.close()

@@ -18,10 +18,11 @@ from phalanx.envs.nurse import Ended, Nurse, Started, kill, read_words, stack_of
 from phalanx.envs.shared_memory import IDLE, Board, Ints, block_of, numbers
 from phalanx.envs.waiting import Bell, Patience, fence
 from phalanx.envs.worker import STOP, Setup
-from phalanx.errors import ConfigError, WorkerError
+from phalanx.errors import ConfigError, PhalanxError, WorkerError
 
 TICK_S = 0.1  # how often deadlines are looked at while waiting
 CLOSE_S = 1.0  # how long environments may take to close
+DEAF_S = 10.0  # in which the nursery has started a worker, or told of its end
 
 OnFault = Callable[[Fault], None]
 
@@ -34,15 +35,15 @@ class Staff:
         setup: Setup,
         board: Board,
         bells: list[Bell],
+        nurse: Nurse,
         *,
-        threads: int,
         step_timeout_s: float,
         start_timeout_s: float,
         on_fault: OnFault,
     ) -> None:
         n, self.num_workers = setup.shape.n_envs, setup.shape.num_workers
         self._setup, self._board, self._bells = setup, board, bells
-        self._threads, self._on_fault = threads, on_fault
+        self._nurse, self._on_fault = nurse, on_fault
         self._step_timeout_s, self._start_timeout_s = step_timeout_s, start_timeout_s
         self._blocks = [block_of(w, n, self.num_workers) for w in range(self.num_workers)]
         self._sizes = [len(block) for block in self._blocks]
@@ -68,12 +69,15 @@ class Staff:
         self._since = [time.monotonic()] * self.num_workers  # and since when it is there
         self._verdicts: dict[int, tuple[str, str]] = {}  # why we had to end it, and its stack
         self._failures: dict[int, tuple[int, str, str]] = {}  # why it could not begin
+        self._owed: dict[int, float] = {}  # workers that the nursery has to tell of, since when
         self._attended_at = self._watched_at = 0.0
-        self._starting, self._closed, self._pid = True, False, os.getpid()
+        self._starting, self._pid = True, os.getpid()
+        self._left = self._closed = False
+        self.files = contextlib.ExitStack()  # what is to be closed with us
         self._epoll = select.epoll()
-        self._epoll.register(bells[-1].fd, select.EPOLLIN)
         try:
-            self._nurse = self._begin()
+            self._epoll.register(bells[-1].fd, select.EPOLLIN)
+            self._begin(nurse)
             while not all(self._up):
                 self._sleep_until_something_happens(TICK_S)
         except BaseException:
@@ -103,7 +107,9 @@ class Staff:
 
     def attend(self, timeout_s: float = 0.0) -> None:
         """Deal with all that has happened: bells, messages, deaths, deadlines."""
+        self._stay()
         events = self._epoll.poll(timeout_s)
+        self._stay()
         self._attended_at = time.monotonic()
         self._asleep[self.num_workers] = 0
         bell, others = self._bells[-1], [fd for fd, _event in events if fd != self._bells[-1].fd]
@@ -118,6 +124,19 @@ class Staff:
                 self._hear()
         if self._attended_at - self._watched_at > TICK_S / 2:
             self._watch()
+
+    def leave(self) -> None:
+        """Let whoever waits in another thread wait no longer; `close` comes next."""
+        self._left = True
+        self._bells[-1].ring()
+
+    def _stay(self) -> None:
+        if self._left:
+            raise PhalanxError("the pool was closed while rows were waited for")
+
+    def _tell(self, fault: Fault) -> None:
+        self._on_fault(fault)
+        self._stay()  # who is told may have closed us
 
     def _sleep_until_something_happens(self, timeout_s: float) -> None:
         self.arm()
@@ -144,7 +163,7 @@ class Staff:
             else:
                 assert kind == "fault"
                 env_id, what, trace, action, memory_mb = rest
-                self._on_fault(
+                self._tell(
                     Fault(
                         what=f"environment {env_id} in worker {worker} failed: {what}",
                         env_id=env_id,
@@ -157,10 +176,14 @@ class Staff:
                 )
         if channel.closed and not was_closed:
             self._epoll.unregister(channel.fileno())
+            self._owed.setdefault(worker, time.monotonic())
 
     def _watch(self) -> None:
         """End workers that are past their deadline."""
         now = self._watched_at = time.monotonic()
+        if self._owed and now - min(self._owed.values()) > DEAF_S:
+            self._nurse.kill()
+            self._owed.clear()
         for worker in range(self.num_workers):
             if worker in self._verdicts:
                 continue
@@ -182,30 +205,35 @@ class Staff:
             raise WorkerError(f"worker {worker} could not be started within its deadline")
         self._verdicts[worker] = verdict, stack_of(started.pid, started.last_words)
         kill(started.pid)
+        self._owed[worker] = time.monotonic()
 
     # --- processes --------------------------------------------------------------------------------
 
-    def _begin(self) -> Nurse:
-        nurse = Nurse(self._setup, self._threads, self._start_timeout_s)
+    def _begin(self, nurse: Nurse) -> None:
+        self._nurse = nurse
         self._epoll.register(nurse.control.fileno(), select.EPOLLIN)
+        nurse.employ(self._setup)
+        self._owed.clear()
         for worker in range(self.num_workers):
-            self._since[worker] = time.monotonic()
-            nurse.start(worker)
-        return nurse
+            self._ask_for(worker)
+
+    def _ask_for(self, worker: int) -> None:
+        self._since[worker] = self._owed[worker] = time.monotonic()
+        self._nurse.start(worker)
 
     def _hear(self) -> None:
         for news in self._nurse.hear():
             if isinstance(news, Started):
                 self._running[news.worker] = news
                 self._since[news.worker] = time.monotonic()
+                self._owed.pop(news.worker, None)
                 self._epoll.register(news.channel.fileno(), select.EPOLLIN)
             elif news.worker in self._running and self._running[news.worker].pid == news.pid:
                 fault = self._bury(news)
                 if self._starting:
                     self._could_not_start(fault)
-                self._on_fault(fault)
-                self._since[news.worker] = time.monotonic()
-                self._nurse.start(news.worker)
+                self._tell(fault)
+                self._ask_for(news.worker)
         if self._nurse.gone and not self._closed:
             self._begin_again()
 
@@ -259,7 +287,9 @@ class Staff:
         self._nurse.close()
         for worker, started in list(self._running.items()):
             self._bury(Ended(worker, started.pid, signal.SIGKILL, 0.0))
-        self._on_fault(
+        if self._starting:
+            raise WorkerError("the process that starts workers ended before it had started all")
+        self._tell(
             Fault(
                 what="the process that starts workers was killed, and its workers with it",
                 env_id=None,
@@ -269,7 +299,7 @@ class Staff:
         )
         self._up = [False] * self.num_workers
         self._verdicts.clear()
-        self._nurse = self._begin()
+        self._begin(self._nurse.again())
 
     def _let_go(self, started: Started) -> None:
         if not started.channel.closed:
@@ -286,17 +316,15 @@ class Staff:
         """Stop all workers; those that do not within a second are killed."""
         if self._closed or os.getpid() != self._pid:  # a forked copy of us owns nothing
             return
-        self._closed = True
-        if hasattr(self, "_nurse"):
+        self._left = self._closed = True
+        with contextlib.suppress(OSError):  # what they still have to say comes too late
             self._stop()
-            self._nurse.close()
+        self._nurse.close()
         for started in self._running.values():
             self._let_go(started)
         self._running.clear()
         self._epoll.close()
-        for bell in self._bells:
-            bell.close()
-        os.close(self._setup.memory_fd)
+        self.files.close()
 
     def _stop(self) -> None:
         for worker in range(self.num_workers):

@@ -1,27 +1,36 @@
-"""The first environment: built and tried in this process before anything is started.
+"""The first environment: built and tried before any other.
 
 What cannot work is refused here, in one line. How long a step takes, and how much of that it
 computes rather than waits, decides how many workers are worth having.
 """
 
+import os
 import time
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 import gymnasium
 import numpy as np
 from gymnasium import Env
 
+from phalanx.envs.answers import checked_reset, checked_step
 from phalanx.envs.block import Factory
+from phalanx.envs.channel import Channel
+from phalanx.envs.closing import close_in_time
 from phalanx.envs.layout import Layout
-from phalanx.envs.places import GIVEN, import_from_here
+from phalanx.envs.places import GIVEN, import_from
 from phalanx.errors import ConfigError
 
 EnvSpec = str | Callable[[], Env[Any, Any]]
 
 TRY_S = 0.2
 MOST_STEPS = 2000
+BEAT_S = 0.02  # a step that takes longer is told of
+BUILDING = "building it"
 
 
 @dataclass(frozen=True)
@@ -29,25 +38,42 @@ class FromGymnasium:
     """gymnasium.make, without the checks of every step: the pool has its own."""
 
     name: str
+    spec: gymnasium.envs.registration.EnvSpec | None
+    """as it is registered here: workers may not have what has registered it"""
 
     def __call__(self) -> Env[Any, Any]:
-        return gymnasium.make(self.name, disable_env_checker=True)
+        return gymnasium.make(self.spec or self.name, disable_env_checker=True)
 
 
 @dataclass(frozen=True)
 class FromModule:
-    """A factory or class by its place, "module:factory"."""
+    """A factory or class by its place, "module:factory"; or an id that the module registers."""
 
     module: str
     name: str
+    folder: str
+    """where the module may be, besides all that is installed"""
 
     def __call__(self) -> Env[Any, Any]:
-        env: Env[Any, Any] = getattr(import_from_here(self.module), self.name)()
+        module, place = self.prepare(), f"{self.module}:{self.name}"
+        if hasattr(module, self.name):
+            env: Env[Any, Any] = getattr(module, self.name)()
+        elif self.name in gymnasium.registry:  # importing the module may have registered it
+            env = FromGymnasium(place, None)()
+        else:
+            raise ConfigError(
+                f"env {place!r}: {self.module} has no {self.name}, and Gymnasium knows no such "
+                "environment"
+            )
         return env
 
-    def prepare(self) -> None:
+    def prepare(self) -> ModuleType:
         """Import what building takes, before workers are forked."""
-        import_from_here(self.module)
+        try:
+            return import_from(self.folder, self.module)
+        except ImportError as error:
+            place = f"{self.module}:{self.name}"
+            raise ConfigError(f"env {place!r}: cannot import {self.module}: {error}") from error
 
 
 def factory_of(env: EnvSpec) -> tuple[Factory, str]:
@@ -65,18 +91,12 @@ def factory_of(env: EnvSpec) -> tuple[Factory, str]:
             "it again: phalanx.train(TrainConfig(env=..., resume=...))"
         )
     module, colon, name = env.partition(":")
+    words = module.split(".") if colon else ["id"]
+    if not env.isprintable() or not all(word.isidentifier() for word in words) or not (name or env):
+        raise ConfigError(f"env is {env!r:.60}: give a Gymnasium id, or 'module:factory'")
     if colon:
-        try:
-            found = hasattr(import_from_here(module), name)
-        except ImportError as error:
-            raise ConfigError(f"env {env!r}: cannot import {module}: {error}") from error
-        if found:
-            return FromModule(module, name), env
-        if name not in gymnasium.registry:  # importing the module may have registered it
-            raise ConfigError(
-                f"env {env!r}: {module} has no {name}, and Gymnasium knows no such environment"
-            )
-    return FromGymnasium(env), env
+        return FromModule(module, name, os.getcwd()), env
+    return FromGymnasium(env, gymnasium.registry.get(env)), env
 
 
 @dataclass(frozen=True)
@@ -93,10 +113,22 @@ class Trial:
     metadata: dict[str, Any]
 
 
-def try_out(factory: Factory, name: str, *, seed: int, measure: bool) -> Trial:
-    """Build one environment, begin an episode, take a step; many, if it is to be measured."""
-    doing = "building it"
+@contextmanager
+def tried(
+    factory: Factory,
+    name: str,
+    *,
+    seed: int,
+    measure: bool,
+    tell: Callable[[str], None] = lambda doing: None,
+) -> Iterator[Trial]:
+    """Build one environment, begin an episode, take a step; many, if it is to be measured.
+
+    tell: is called with what is done next, and at least once for every few steps.
+    """
+    doing = BUILDING
     try:
+        tell(doing)
         env = factory()
         if not isinstance(env, Env):
             raise TypeError(f"got {type(env).__name__}, not a gymnasium.Env")
@@ -105,19 +137,19 @@ def try_out(factory: Factory, name: str, *, seed: int, measure: bool) -> Trial:
             actions = Layout(env.action_space, "action")
             scratch = observations.rows(lambda leaf: np.zeros((1, *leaf.shape), leaf.dtype))
             write = observations.writer(scratch)
-            doing = "reset(seed=…)"
-            obs, info = _pair(env.reset(seed=seed))
+            tell(doing := "reset(seed=…)")
+            obs, info = checked_reset(env.reset(seed=seed))
             write(0, obs)
-            doing = "its first step"
+            tell(doing := "its first step")
             env.action_space.seed(seed)
-            write(0, _checked_step(env)[0])
-            doing = "its first steps"
-            step_s, cpu_share = _measure(env) if measure else (0.0, 1.0)
+            write(0, checked_step(env.step(env.action_space.sample()))[0])
+            tell(doing := "its first steps")
+            step_s, cpu_share = _measure(env, lambda: tell(doing)) if measure else (0.0, 1.0)
             mask = info.get("action_mask")
             num_masked = 0 if mask is None else len(np.ravel(mask))
-            return Trial(observations, actions, num_masked, step_s, cpu_share, dict(env.metadata))
+            yield Trial(observations, actions, num_masked, step_s, cpu_share, dict(env.metadata))
         finally:
-            env.close()
+            close_in_time([env])
     except ConfigError:
         raise
     except Exception as error:
@@ -126,27 +158,30 @@ def try_out(factory: Factory, name: str, *, seed: int, measure: bool) -> Trial:
         ) from error
 
 
-def _pair(answer: Any) -> tuple[Any, dict[str, Any]]:
-    if not isinstance(answer, tuple) or len(answer) != 2 or not isinstance(answer[1], dict):
-        raise TypeError("not (observation, info); environments of old gym need a wrapper")
-    return answer
+def report_trial(channel: Channel, factory: Factory, **settings: Any) -> int:
+    """Try an environment out for whoever listens; returns the exit code of the process."""
+
+    def tell(doing: str) -> None:
+        channel.send(("doing", doing))
+
+    try:
+        with tried(factory, **settings, tell=tell) as trial:
+            channel.send(("trial", trial))
+    except ConfigError as error:
+        trace = "".join(traceback.format_exception(error.__cause__ or error))
+        channel.send(("refused", str(error), trace))
+        return 1
+    return 0
 
 
-def _checked_step(env: Env[Any, Any]) -> Any:
-    answer = env.step(env.action_space.sample())
-    if not isinstance(answer, tuple) or len(answer) != 5:
-        raise TypeError("not (observation, reward, terminated, truncated, info)")
-    reward = answer[1]
-    if not np.isfinite(float(reward)):
-        raise ValueError(f"reward is {reward}, not a finite number")
-    return answer
-
-
-def _measure(env: Env[Any, Any]) -> tuple[float, float]:
+def _measure(env: Env[Any, Any], tell: Callable[[], None]) -> tuple[float, float]:
     """Seconds of a step, and the share of them that was computing. Resets count too."""
-    steps, ended = 0, True
+    steps, ended, told = 0, True, 0.0
     began, began_cpu = time.perf_counter(), time.process_time()
-    while (steps < MOST_STEPS and (passed := time.perf_counter() - began) < TRY_S) or steps < 2:
+    while ((passed := time.perf_counter() - began) < TRY_S and steps < MOST_STEPS) or steps < 2:
+        if passed - told > BEAT_S:
+            tell()
+            told = passed
         if ended:
             env.reset()
         _obs, _reward, terminated, truncated, _info = env.step(env.action_space.sample())

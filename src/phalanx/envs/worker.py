@@ -26,9 +26,6 @@ CHECK_MS = 1000  # how often an idle worker looks whether its parent is still th
 class Setup:
     """All that workers are told at their start."""
 
-    factory: bytes
-    """pickled; it may name modules that only `path` leads to"""
-    path: list[str]
     observation_space: spaces.Space[Any]
     action_space: spaces.Space[Any]
     shape: Shape

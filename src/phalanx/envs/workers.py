@@ -4,18 +4,21 @@ Every wait ends: a worker that died is noticed at once, one that hangs is killed
 and both are replaced. Each environment of the lost block then gives one row that says so.
 """
 
-import contextlib
+import os
 import time
 from collections.abc import Iterable
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
 
 from phalanx.envs.block import Info
-from phalanx.envs.shared_memory import CALL, RECOVER, Ints
+from phalanx.envs.nurse import Nurse
+from phalanx.envs.shared_memory import CALL, RECOVER, Board, Ints, Shape
 from phalanx.envs.staff import TICK_S, Staff
-from phalanx.envs.waiting import fence
-from phalanx.envs.worker import between
+from phalanx.envs.trial import Trial
+from phalanx.envs.waiting import Bell, fence
+from phalanx.envs.worker import Setup, between
 from phalanx.errors import WorkerError
 
 
@@ -116,8 +119,12 @@ class Workers(Staff):
         owner = int(self._owner[i])
         self._board.orders[i] = CALL
         if owner in self._running:
-            with contextlib.suppress(ConnectionError):  # a dead worker answers through its fault
+            try:
                 self._running[owner].channel.send((name, args, kwargs))
+            except BlockingIOError:
+                self._end(owner, f"did not read a call of {name} in time")
+            except ConnectionError:
+                pass  # a dead worker answers through its fault
         ids = np.array([i], np.int64)
         self.submit(~ids, ids)
         while not self._replies:
@@ -169,3 +176,37 @@ class Workers(Staff):
                     self._board.orders[i] = RECOVER
                     requests[row] = ~i
         return requests
+
+
+def open_workers(
+    trial: Trial, nurse: Nurse, shape: Shape, *, seed: int, infos: bool, each_row: bool, **deal: Any
+) -> tuple[Board, Workers]:
+    """Memory for all rows, and workers that fill it; or nothing that is left open."""
+    with ExitStack() as files:
+        files.callback(nurse.close)
+        try:
+            memory_fd = os.memfd_create("phalanx-pool")
+            files.callback(os.close, memory_fd)
+            bells = []
+            for _ in range(shape.num_workers + 1):
+                bells.append(Bell.new())
+                files.callback(bells[-1].close)
+            board = Board(shape, trial.observations, trial.actions, memory_fd)
+            setup = Setup(
+                observation_space=trial.observations.space,
+                action_space=trial.actions.space,
+                shape=shape,
+                seed=seed,
+                infos=infos,
+                each_row=each_row,
+                memory_fd=memory_fd,
+                bell_fds=[bell.fd for bell in bells],
+            )
+            workers = Workers(setup, board, bells, nurse, **deal)
+        except OSError as error:
+            raise WorkerError(
+                f"cannot start {shape.num_workers} workers: {error.strerror}; ask for fewer, or "
+                "raise the limit (`ulimit -n` for files)"
+            ) from error
+        workers.files = files.pop_all()
+    return board, workers

@@ -5,6 +5,7 @@ begins another one; the rollout is done when as many columns are full as there a
 slow environment is simply in fewer of them, and what it has so far goes into the next rollout.
 """
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -15,10 +16,12 @@ from gymnasium import spaces
 from phalanx.envs.arrived import Arrived
 from phalanx.envs.faults import Fault
 from phalanx.envs.pool import Pool
-from phalanx.errors import RunError
+from phalanx.errors import WorkerError
 from phalanx.learn.actor import Actor
 from phalanx.learn.rollout import Arrays, Rollout, columns_of, empty_rollout
 from phalanx.learn.sampler import Stopped
+
+WATCH_S = 0.5  # how often workers are looked after while nobody waits for them
 
 Ints = npt.NDArray[np.int64]
 
@@ -37,11 +40,15 @@ class PoolSampler:
         seed: int,
         num_rollouts: int = 1,
         env_seeds: list[int] | None = None,
+        first_env: int = 0,
     ) -> None:
-        """env_seeds: those of the environments' first episodes, if not the pool's own."""
+        """env_seeds: those of the environments' first episodes, if not the pool's own.
+
+        first_env: what the first environment is called, if others have some too.
+        """
         self.pool, self.actor, self.turns = pool, actor, turns
         self.gamma, self.reward_scale, self.seed = gamma, reward_scale, seed
-        self.env_seeds = env_seeds
+        self.env_seeds, self.first_env = env_seeds, first_env
         self.version = self.collected = 0
         self._begun = False
         self.stop: Callable[[], bool] = lambda: False
@@ -64,7 +71,16 @@ class PoolSampler:
         self._obs = obs[:n].copy()  # the last of each environment
         self._masks = np.ones((n, self._num_actions), np.bool_)
         self._idle = np.zeros(n, np.bool_)  # environments that no action was sent to
+        self._steps: Ints = np.full(n, -1)  # of the episode under way; before the first, none
         self._random = np.random.default_rng(0)
+        self._closed = threading.Event()
+        if pool.num_workers:
+            threading.Thread(target=self._watch, name="workers", daemon=True).start()
+
+    def _watch(self) -> None:
+        """See to the workers also while an update takes long: their faults are told at once."""
+        while not self._closed.wait(WATCH_S):
+            self.pool.attend()
 
     def take(self, weights: Any, version: int) -> None:
         self.actor.take(weights)
@@ -97,24 +113,32 @@ class PoolSampler:
                 behind = self._turn[ids] < self.turns
                 ids, seen, values = ids[behind], seen[behind], values[behind]
 
-    def _refuse(self, ids: Ints) -> None:
-        """Name an environment that gave something else than numbers."""
-        rows = self._obs[ids].reshape(len(ids), -1)
-        wrong = ids[~np.isfinite(rows).all(axis=1)]
-        raise RunError(
-            f"environment {wrong[0]} gave an observation that is no number (NaN or infinite); the "
-            "last checkpoint is kept; mend the environment, or wrap it"
-        )
-
     def _note(self, arrived: Arrived) -> None:
         """Remember what is to be acted on."""
-        ids = arrived.env_ids
-        self._obs[ids] = self.actor.prepare(arrived.obs)
+        ids, obs = arrived.env_ids, self.actor.prepare(arrived.obs)
+        self._obs[ids] = obs
         if arrived.action_masks is not None:
             self._masks[ids] = arrived.action_masks
         self._idle[ids] = True
-        if self._obs.dtype.kind == "f" and not np.isfinite(self._obs[ids]).all():
-            self._refuse(ids)
+        self._steps[ids] += 1
+        if self._obs.dtype.kind == "f":
+            if arrived.final_obs is not arrived.obs:  # some episode has ended
+                self._check(ids, self.actor.prepare(arrived.final_obs))
+                self._steps[ids[arrived.terminated | arrived.truncated]] = 0
+            self._check(ids, obs)
+
+    def _check(self, ids: Ints, obs: npt.NDArray[Any]) -> None:
+        """Stop at an observation that is no number, before anything is learnt from it."""
+        if np.isfinite(obs).all():
+            return
+        wrong = ids[np.flatnonzero(~np.isfinite(obs).reshape(len(ids), -1).all(axis=1))[0]]
+        step = int(self._steps[wrong])
+        when = f"at step {step} of an episode" if step else "at the beginning of an episode"
+        raise WorkerError(
+            f"environment {self.first_env + int(wrong)} gave an observation that is no number (NaN "
+            f"or infinite) {when}; what was learnt before is saved: mend the environment, or wrap "
+            "it"
+        )
 
     def _next_rollout(self) -> Rollout:
         """The rollout to be filled, with what is unfinished in the one before."""
@@ -188,6 +212,10 @@ class PoolSampler:
         """What failed in the pool so far."""
         return self.pool.faults
 
+    def listen(self, hook: Callable[[Fault], None]) -> None:
+        """Tell `hook` of each failure in the pool, as soon as it is seen."""
+        self.pool.listen(hook)
+
     def save(self) -> Arrays:
         """Nothing: environments cannot be saved in the middle of an episode."""
         return {}
@@ -196,6 +224,7 @@ class PoolSampler:
         """Begin new episodes."""
 
     def close(self) -> None:
+        self._closed.set()
         self.pool.close()
 
 

@@ -29,6 +29,8 @@ class Sampler(Protocol):
 
     stop: Callable[[], bool]
 
+    def listen(self, hook: Callable[[Any], None]) -> None: ...
+
     def take(self, weights: Any, version: int) -> None: ...
 
     def collect(self, shaping: Any) -> Rollout: ...
@@ -92,7 +94,8 @@ class Cage2Sampler:
         """Returns of the episodes under way."""
         return self.batch.nets["tenths"] / 10
 
-    faults: tuple[Any, ...] = ()  # the compiled game has none
+    def listen(self, hook: Callable[[Any], None]) -> None:
+        """The compiled game has no failures to tell of."""
 
     def close(self) -> None:
         self.batch.close()
