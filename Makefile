@@ -8,7 +8,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c co
 # These wait a lot and come first, so that neither of the two workers is left with them at the end.
 SLOW   := $(patsubst %,tests/test_%.py,cluster sweep ray_processes examples search train_env)
 
-.PHONY: help train test lint bench clean
+.PHONY: help train test fuzz mutants lint bench clean
 
 help:            ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 12
@@ -18,6 +18,12 @@ train: $(VENV)/core              ## install, then train a defender for about thr
 
 test: $(VENV)/test               ## install, then run all tests
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(SLOW) tests
+
+fuzz: $(VENV)/test               ## play 8,000 damaged and hostile files (half an hour)
+	$(BIN)/python -m tests.fuzz
+
+mutants: $(VENV)/test            ## change single tokens, and list the changes that no test notices
+	$(BIN)/python -m tests.mutants
 
 lint: $(VENV)/lint               ## ruff and mypy
 	$(BIN)/ruff check .
