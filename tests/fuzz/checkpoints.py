@@ -1,9 +1,10 @@
 """Checkpoints and exported agents that are damaged, or made up and signed as phalanx would."""
 
+import contextlib
 import json
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -124,6 +125,7 @@ def make_templates(places: Places, play: Any) -> None:
 def warm_commands() -> list[list[str]]:
     """Honest uses of the templates."""
     return [
+        ["train", *TINY, "--start-from", "templates/plain", "--output-dir", "warm"],
         *(
             [word, f"templates/{AGENT}", *SHORT, "--horizon", "5"]
             for word in ("evaluate", "explain")
@@ -146,7 +148,10 @@ def make_checkpoint(dice: Dice, places: Places) -> Case:
         command = _resume(dice, places, template, file, made.settings)
     else:
         command = choose(dice, (_evaluate, _evaluate, _explain, _export, _start_from))(file)
-    return Case(f"{name}: {made.what}", command, made.must_refuse and command[0] != "export")
+    takes_weights_only = made.settings is not None and (
+        command[0] == "export" or "--start-from" in command
+    )
+    return Case(f"{name}: {made.what}", command, made.must_refuse and not takes_weights_only)
 
 
 class Made(NamedTuple):
@@ -176,8 +181,7 @@ def _signed_settings(dice: Dice, honest: Path, file: Path) -> Made:
         settings[name] = choose(dice, ODD.get(name, VALUES) if dice.random() < 0.8 else VALUES)
         told.append(f"{name}: {settings[name]!r:.40}")
     sign(file, arrays, json.dumps(facts).encode())
-    names_code = any(settings.get(name) in CODE for name in ("env", "network"))
-    return Made(f"signed settings {', '.join(told)}", names_code, settings)
+    return Made(f"signed settings {', '.join(told)}", settings["env"] in CODE, settings)
 
 
 def _signed_facts(dice: Dice, honest: Path, file: Path) -> Made:
@@ -187,8 +191,9 @@ def _signed_facts(dice: Dice, honest: Path, file: Path) -> Made:
         facts.pop(name, None)
     else:
         facts[name] = choose(dice, FACTS.get(name, VALUES) if dice.random() < 0.8 else VALUES)
-    sign(file, arrays, _as_json(facts))
-    return Made(f"signed fact {name}: {facts.get(name, 'missing')!r:.60}")
+    with _of_any_length():
+        sign(file, arrays, json.dumps(facts).encode())
+        return Made(f"signed fact {name}: {facts.get(name, 'missing')!r:.60}")
 
 
 def _signed_text(dice: Dice, honest: Path, file: Path) -> Made:
@@ -225,12 +230,13 @@ WAYS = (
 )  # fmt: skip
 
 
-def _as_json(facts: dict[str, Any]) -> bytes:
-    """As Python writes it, NaN and 5,000 digits too."""
+@contextlib.contextmanager
+def _of_any_length() -> Iterator[None]:
+    """Python refuses to write or read numbers of more than 4,300 digits, unless it is told to."""
     limit = sys.get_int_max_str_digits()
     sys.set_int_max_str_digits(0)
     try:
-        return json.dumps(facts).encode()
+        yield
     finally:
         sys.set_int_max_str_digits(limit)
 

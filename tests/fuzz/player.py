@@ -55,7 +55,7 @@ def main(root: Path) -> None:
     sys.path.append(str(root))  # so that whatever tries to import finds the bait
     for line in lines:
         _forget_peak()
-        began, code, error = time.perf_counter(), None, ""
+        began, began_cpu, code, error = time.perf_counter(), time.process_time(), None, ""
         with _into_file(root / "said") as said:
             watch.is_on = True
             try:
@@ -65,7 +65,8 @@ def main(root: Path) -> None:
             watch.is_on = False
         answer = {
             "code": code, "error": error, "said": said(), "seconds": time.perf_counter() - began,
-            "peak_mb": _peak_mb(), "imported": watch.imported, "written": watch.written,
+            "cpu_s": time.process_time() - began_cpu, "peak_mb": _peak_mb(),
+            "imported": watch.imported, "written": watch.written,
         }  # fmt: skip
         watch.imported, watch.written = [], []
         print(json.dumps(answer), file=answers, flush=True)

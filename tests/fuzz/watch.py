@@ -33,6 +33,7 @@ GOOD = VERDICTS[:2]
 BAIT = ("helper", "json", "numpy", "yaml", "gymnasium", "torch", "cloudpickle", "sitecustomize")
 FOREIGN = {"helper", "http.server", "antigravity"}  # what hostile files name
 MEMORY_MB = 500
+BUSY = 5
 DEADLY_MB, DEADLY = 2000, 10  # a player is killed above this, and after so many times the limit
 LONGEST_LINE = 4000
 
@@ -44,7 +45,10 @@ class Judged(NamedTuple):
 
 
 class Fuzzer:
-    """with Fuzzer(folder) as fuzzer: fuzzer.judge("checkpoints", 17)"""
+    """with Fuzzer(folder) as fuzzer: fuzzer.judge("checkpoints", 17)
+
+    seconds: that a command may work; it may take BUSY times as long where other programs run.
+    """
 
     def __init__(self, root: Path, *, seconds: float = 2.0) -> None:
         self.places, self.seconds = Places(root), seconds
@@ -56,11 +60,10 @@ class Fuzzer:
             (root / f"{name}.py").write_text(text)
         for name in ("salary.csv", "salary", "updates.csv", "notes.txt"):
             (self.places.outside / name).write_text("1\n" * 100)
-        self._warming: list[list[str]] = []
+        self._start_player()
         make_templates(self.places, self._play_honest)
         make_trace_template(self.places)
-        self._warming = [["verify", "templates/traces"], *warm_commands()]
-        self._end_player()
+        self._warm()
 
     def __enter__(self) -> "Fuzzer":
         return self
@@ -76,6 +79,9 @@ class Fuzzer:
         return self._judge(kind, number) if judged.verdict == "hang" else judged
 
     def _judge(self, kind: str, number: int) -> Judged:
+        if self._player is None:
+            self._start_player()
+            self._warm()
         shutil.rmtree(self.places.case)
         self.places.out.mkdir(parents=True)
         case = KINDS[kind](np.random.default_rng([list(KINDS).index(kind), number]), self.places)
@@ -103,7 +109,7 @@ class Fuzzer:
             return "changed outside", answer["written"][0]
         if answer["peak_mb"] > MEMORY_MB:
             return "memory", f"{answer['peak_mb']:.0f} MB"
-        if answer["seconds"] > self.seconds:
+        if answer["cpu_s"] > self.seconds or answer["seconds"] > BUSY * self.seconds:
             return "hang", f"{answer['seconds']:.1f} s"
         if answer["error"] or "Traceback" in answer["said"]:
             return "traceback", (answer["error"] or answer["said"]).strip()
@@ -143,7 +149,8 @@ class Fuzzer:
             raise RuntimeError(f"phalanx {' '.join(command)} failed: {answer}")
 
     def _play(self, command: list[str], deadly_s: float | None = None) -> dict[str, Any]:
-        player = self._player or self._start_player()
+        player = self._player
+        assert player is not None
         assert player.stdin is not None
         assert player.stdout is not None
         deadly_s = deadly_s or DEADLY * self.seconds
@@ -167,21 +174,22 @@ class Fuzzer:
 
     def _killed(self, error: str, seconds: float, peak_mb: float) -> dict[str, Any]:
         return {
-            "code": None, "error": error, "said": "", "seconds": seconds, "peak_mb": peak_mb,
+            "code": None, "error": error, "said": "", "seconds": seconds, "cpu_s": 0.0,
+            "peak_mb": peak_mb,
             "imported": [], "written": [],
         }  # fmt: skip
 
-    def _start_player(self) -> subprocess.Popen[str]:
-        """With everything loaded, and compiled if need be, that honest files make it load."""
+    def _start_player(self) -> None:
         self._player = subprocess.Popen(
             [sys.executable, "-m", "tests.fuzz.player", str(self.places.root)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            env={**os.environ, "COLUMNS": "200"},
             cwd=Path(__file__).parent.parent.parent,
         )  # fmt: skip
-        for command in self._warming:
+
+    def _warm(self) -> None:
+        """Let it load, and compile if need be, what honest files make it load."""
+        for command in [["verify", "templates/traces"], *warm_commands()]:
             self._play_honest(command)
-        return self._player
 
     def _end_player(self) -> None:
         if self._player is not None:

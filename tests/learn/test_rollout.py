@@ -1,0 +1,144 @@
+"""Columns of rollouts, and where they come from: in step, ahead, or once more."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from phalanx.learn.rollout import PER_COLUMN, Rollout, columns_of, empty_rollout, side_by_side
+from phalanx.learn.sampler import Stopped
+from phalanx.sources import Ahead, InStep, Replay
+
+T, N = 3, 4
+
+
+def numbered(first: int = 0) -> Rollout:
+    """Every column has its own number everywhere."""
+    rollout = empty_rollout(T, np.zeros((N, 2), np.float32), 5, 6)
+    for name, array in rollout._asdict().items():
+        if array.dtype.names is None:
+            number = np.arange(first, first + N)
+            at = number if name in PER_COLUMN else np.broadcast_to(number, (T, N))
+            array[...] = at.reshape(at.shape + (1,) * (array.ndim - at.ndim))
+    return rollout
+
+
+def numbers(rollout: Rollout) -> list[int]:
+    """Of the columns, which must be the same in every array."""
+    assert rollout.rewards.shape == (T, len(rollout.versions))
+    assert np.array_equal(rollout.next_obs[:, 0], rollout.versions)
+    assert np.array_equal(rollout.obs[T - 1, :, 1], rollout.versions)
+    assert np.array_equal(rollout.rewards[0], rollout.versions)
+    return rollout.versions.tolist()
+
+
+def test_an_empty_rollout_holds_no_numbers_that_could_be_taken_for_real_ones() -> None:
+    rollout = empty_rollout(T, np.ones((N, 2), np.float32), 5, 6)
+    for name in ("truth", "log_probs", "values", "next_values", "rewards", "discounts", "returns"):
+        assert np.isnan(getattr(rollout, name)).all()
+    assert rollout.masks.all()
+    assert rollout.masks.shape == (T, N, 6)
+    assert rollout.truth.shape == (T, N, 5)
+    assert not rollout.ended.any()
+    assert not rollout.counted.any()
+    assert (rollout.next_obs == 1).all()
+
+
+def test_some_columns_are_views_of_a_slice_and_copies_of_numbers() -> None:
+    rollout = numbered()
+    assert numbers(columns_of(rollout, slice(1, 3))) == [1, 2]
+    assert columns_of(rollout, slice(1, 3)).rewards.base is not None
+    chosen = columns_of(rollout, np.array([3, 0]))
+    rollout.rewards[:] = -1
+    assert numbers(chosen) == [3, 0]
+
+
+def test_columns_of_several_rollouts_stand_side_by_side() -> None:
+    one = numbered()
+    assert side_by_side([one]) is one
+    assert numbers(side_by_side([one, numbered(10)])) == [0, 1, 2, 3, 10, 11, 12, 13]
+
+
+class Sampler:
+    """Gives rollouts whose versions are those of the weights that it took last."""
+
+    def __init__(self) -> None:
+        self.taken: list[tuple[int, int]] = []
+        self.is_closed = self.is_stopped = False
+        self.stop: Callable[[], bool] = lambda: self.is_stopped
+
+    def take(self, weights: int, version: int) -> None:
+        self.taken.append((weights, version))
+
+    def collect(self, _shaping: Any) -> Rollout:
+        rollout = numbered()
+        rollout.versions[:] = self.taken[-1][1]
+        return rollout
+
+    def save(self) -> Any: ...
+    def load(self, _arrays: Any) -> None: ...
+    def close(self) -> None:
+        self.is_closed = True
+
+
+def test_in_step_new_weights_are_taken_at_every_kth_rollout_and_at_the_first() -> None:
+    sampler = Sampler()
+    source = InStep(sampler, sync_every=3)
+    versions = [int(source.next(lambda: 0, v, None).versions[0]) for v in range(4, 11)]
+    assert versions == [4, 4, 6, 6, 6, 9, 9]
+    source.close()
+    assert sampler.is_closed
+
+
+def test_ahead_a_rollout_is_older_than_the_learner_and_every_sampler_is_heard() -> None:
+    samplers: Any = [Sampler(), Sampler()]
+    source = Ahead(samplers)
+    versions = [int(source.next(lambda: 0, v, None).versions[0]) for v in range(9)]
+    assert versions[:2] == [0, 0]
+    assert all(was < now for now, was in enumerate(versions) if now)
+    source.close()
+    asked = [len(sampler.taken) for sampler in samplers]
+    assert sum(asked) == 9 + 2  # one ahead each
+    assert min(asked) > 1
+    assert all(sampler.is_closed for sampler in samplers)
+
+
+def test_ahead_weights_are_taken_at_every_kth_rollout() -> None:
+    sampler: Any = Sampler()
+    source = Ahead([sampler], sync_every=2)
+    for version in range(6):
+        source.next(lambda: 0, version, None)
+    source.close()
+    assert [version for _, version in sampler.taken] == [0, 1, 3, 5]
+
+
+def test_who_waits_for_rollouts_ahead_can_be_stopped() -> None:
+    class Hangs(Sampler):
+        def collect(self, _shaping: Any) -> Rollout:
+            while not self.stop():
+                pass
+            raise Stopped
+
+    sampler: Any = Hangs()
+    source = Ahead([sampler])
+    sampler.is_stopped = True
+    with pytest.raises(Stopped):
+        source.next(lambda: 0, 0, None)
+    source.close()
+
+
+def test_replay_gives_as_many_old_rollouts_as_asked_and_forgets_the_oldest() -> None:
+    replay = Replay(3, 2, np.random.default_rng(0))
+    assert replay.add(numbered(0)) == []
+    assert [numbers(old)[0] for old in replay.add(numbered(10))] == [0, 0, 0]
+    assert {numbers(old)[0] for _ in range(20) for old in replay.add(numbered(20))} >= {20}
+    assert {numbers(old)[0] for _ in range(9) for old in replay.add(numbered(20))} == {20}
+    assert Replay(0, 2, np.random.default_rng(0)).add(numbered()) == []
+
+
+def test_what_is_replayed_is_a_copy() -> None:
+    replay, rollout = Replay(1, 2, np.random.default_rng(0)), numbered(5)
+    replay.add(rollout)
+    rollout.rewards[:] = -1
+    assert numbers(replay.add(numbered())[0]) == [5, 6, 7, 8]
