@@ -29,36 +29,36 @@ TESTS: dict[str, str] = {
     "checkpoint": "test_checkpoint test_run_folder",
     "arrays_file": "test_checkpoint",
     "facts": "test_checkpoint test_run_folder",
-    "run_folder": "test_run_folder",
+    "run_folder": "test_tables test_run_folder",
     "results": "test_run_folder test_cli test_evaluate",
-    "flags": "test_cli",
+    "flags": "test_flags test_cli",
     "config": "test_cli test_training",
     "trust": "test_cli test_run_folder",
-    "tally": "test_training test_training_workflows",
+    "tally": "test_tally test_training test_training_workflows",
     "recipe": "test_training test_training_workflows test_train_env",
     "run": "test_training test_training_workflows test_train_env",
     "training": "test_training test_run_folder test_train_env",
-    "sources": "learn/test_impala test_training test_train_env",
+    "sources": "learn/test_rollout test_training test_train_env",
     "cage2/saved_games": "test_checkpoint cage2/test_batch test_run_folder",
     "learn/a3c": "learn/test_a3c test_a3c",
     "learn/actor": "learn/test_pool_sampler test_train_env",
     "learn/collect": "learn/test_collect learn/test_following",
     "learn/compiled": "learn/test_ppo learn/test_plain learn/test_a3c test_training",
-    "learn/gate": "learn/test_gate test_training_workflows",
+    "learn/gate": "learn/test_gate learn/test_gate_steps test_training_workflows",
     "learn/gp_ucb": "learn/test_gp_ucb",
     "learn/heads": "learn/test_plain test_train_env",
-    "learn/impala": "learn/test_impala test_training",
+    "learn/impala": "learn/test_metrics learn/test_impala test_training",
     "learn/mlp": "learn/test_mlp",
     "learn/networks": "test_train_env",
     "learn/own_network": "test_training test_train_env",
     "learn/plain": "learn/test_plain test_training test_train_env",
     "learn/playing": "learn/test_following test_evaluate",
-    "learn/policy": "learn/test_mlp learn/test_ppo",
-    "learn/pool_sampler": "learn/test_pool_sampler test_train_env",
-    "learn/ppo": "learn/test_ppo learn/test_impala test_training",
+    "learn/policy": "learn/test_policy learn/test_mlp learn/test_ppo",
+    "learn/pool_sampler": "learn/test_pool_rows learn/test_pool_sampler test_train_env",
+    "learn/ppo": "learn/test_metrics learn/test_ppo learn/test_impala test_training",
     "learn/ppo_kernel": "learn/test_ppo",
     "learn/returns": "learn/test_impala learn/test_ppo",
-    "learn/rollout": "learn/test_collect learn/test_pool_sampler test_training",
+    "learn/rollout": "learn/test_rollout learn/test_collect learn/test_pool_sampler test_training",
     "learn/sampler": "learn/test_collect learn/test_following test_training",
     "learn/shared": "learn/test_a3c test_a3c",
     "learn/stepper": "learn/test_ppo learn/test_plain test_training",
@@ -210,8 +210,11 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--plain", action="store_true", help="nothing that is compiled: quicker")
+    parser.add_argument("--tests", nargs="+", help="these instead, such as learn/test_gate")
     parser.add_argument("--line", type=int, help="all changes of this line of the module")
     asked = parser.parse_args()
+    if asked.tests:
+        TESTS.update(dict.fromkeys(asked.modules, " ".join(asked.tests)))
     every = [one for name in asked.modules for one in mutants_of(name)]
     every = [one for one in every if not (asked.plain and one.is_compiled)]
     chosen = random.Random(asked.seed).sample(every, min(asked.count, len(every)))

@@ -239,3 +239,10 @@ def test_facts_are_a_table_of_plain_json(tmp_path: Path, text: bytes) -> None:
 def test_another_format_is_named(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="reads format 2, not 1"):
         read_facts(saved(tmp_path, FACTS | {"format": 1}))
+
+
+def test_objects_are_never_written(tmp_path: Path) -> None:
+    path = tmp_path / "one.npz"
+    with pytest.raises(ValueError, match="pickle"):
+        save_checkpoint(path, {"theta": np.array([Payload()], object)}, FACTS)
+    assert list(tmp_path.iterdir()) == []

@@ -199,7 +199,7 @@ def _signed_facts(dice: Dice, honest: Path, file: Path) -> Made:
 def _signed_text(dice: Dice, honest: Path, file: Path) -> Made:
     text = choose(dice, TEXTS)
     sign(file, read_all(honest)[0], text)
-    return Made(f"signed text {text[:30]!r} of {len(text)} bytes", True)
+    return Made(f"signed text {text[:30]!r} of {len(text)} bytes")
 
 
 def _signed_arrays(dice: Dice, honest: Path, file: Path) -> Made:
