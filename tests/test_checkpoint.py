@@ -13,7 +13,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from phalanx.checkpoint import FORMAT, Arrays, load_checkpoint, read_facts, save_checkpoint
+from phalanx.checkpoint import (
+    FORMAT,
+    Arrays,
+    last_checkpoint,
+    load_checkpoint,
+    read_facts,
+    save_checkpoint,
+)
 from phalanx.errors import CheckpointError
 
 FACTS: dict[str, Any] = {
@@ -246,3 +253,44 @@ def test_objects_are_never_written(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="pickle"):
         save_checkpoint(path, {"theta": np.array([Payload()], object)}, FACTS)
     assert list(tmp_path.iterdir()) == []
+
+
+EPISODE = FACTS["recent"][0]
+JUST_RIGHT: dict[str, Callable[[], Any]] = {
+    "config": lambda: [
+        {"a": [0] * 1000}, {"a": "x" * 10_000}, {str(i): 1 for i in range(1000)}, {"a": None},
+        {"a": True, "b": -1.5},
+    ],
+    "updates": lambda: [0, 2**62 - 1],
+    "recent": lambda: [[], [EPISODE] * 2000],
+    "tables": lambda: [{"updates": 0, "episodes": 0}],
+}  # fmt: skip
+JUST_WRONG: dict[str, Callable[[], Any]] = {
+    "config": lambda: [
+        {"a": [0] * 1001}, {"a": "x" * 10_001}, {str(i): 1 for i in range(1001)}, {"a": "\0"},
+    ],
+    "updates": lambda: [2**62],
+    "recent": lambda: [[EPISODE] * 2001],
+    "tables": lambda: [{"updates": 0, "episodes": 0, "faults": 0}],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", JUST_RIGHT)
+def test_facts_may_be_as_large_as_the_largest_that_phalanx_writes(
+    tmp_path: Path, name: str
+) -> None:
+    for value in JUST_RIGHT[name]():
+        assert read_facts(saved(tmp_path, FACTS | {name: value}))[0][name] == value
+    for value in JUST_WRONG[name]():
+        with pytest.raises(CheckpointError, match=f"its {name} are not"):
+            read_facts(saved(tmp_path, FACTS | {name: value}))
+
+
+def test_the_newest_checkpoint_of_a_folder_is_its_last_or_a_searchs_winner(tmp_path: Path) -> None:
+    last, winner = tmp_path / "checkpoints" / "last.npz", tmp_path / "policies" / "winner.npz"
+    assert last_checkpoint(tmp_path) == last  # there is none: the message names it
+    for path in (winner, last):
+        path.parent.mkdir()
+        path.write_bytes(b"")
+        assert last_checkpoint(tmp_path) == path
+    assert last_checkpoint(winner) == winner

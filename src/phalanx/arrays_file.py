@@ -140,7 +140,7 @@ def open_arrays(
 def _parse_header(name: str, file: IO[bytes]) -> tuple[Declared, int]:
     """What an .npy header declares, and how long it is. It is matched, never evaluated."""
     start = file.read(len(_MAGIC) + 2)
-    if len(start) < len(_MAGIC) + 2 or not start.startswith(_MAGIC):
+    if not start.startswith(_MAGIC):
         raise BadArrays(f"{name} is no array of plain numbers")
     (length,) = struct.unpack("<H", start[-2:])
     text = file.read(length) if length <= _LONGEST_HEADER else b""

@@ -38,6 +38,7 @@ def test_a_critic_explains_all_some_or_none_of_the_variance() -> None:
     assert explained_variance(targets, np.full(4, 7.0)) == pytest.approx(0, abs=1e-6)
     assert explained_variance(targets, targets / 2) == pytest.approx(0.75)
     assert explained_variance(targets, -targets) == pytest.approx(-3)
+    assert explained_variance(np.ones(4), targets) < -1000  # nothing to explain, and wrong
 
 
 def test_normal_advantages_have_mean_0_and_deviation_1() -> None:

@@ -1,5 +1,7 @@
 """Columns of rollouts, and where they come from: in step, ahead, or once more."""
 
+import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -113,18 +115,21 @@ def test_ahead_weights_are_taken_at_every_kth_rollout() -> None:
     assert [version for _, version in sampler.taken] == [0, 1, 3, 5]
 
 
-def test_who_waits_for_rollouts_ahead_can_be_stopped() -> None:
-    class Hangs(Sampler):
-        def collect(self, _shaping: Any) -> Rollout:
-            while not self.stop():
-                pass
-            raise Stopped
+def test_who_waits_for_rollouts_ahead_is_stopped_by_any_sampler_and_not_by_what_is_ready() -> None:
+    class Slow(Sampler):
+        def collect(self, shaping: Any) -> Rollout:
+            go_on.wait(30)
+            return super().collect(shaping)
 
-    sampler: Any = Hangs()
-    source = Ahead([sampler])
-    sampler.is_stopped = True
-    with pytest.raises(Stopped):
+    go_on, samplers = threading.Event(), [Slow(), Slow()]
+    source = Ahead(list(samplers))
+    samplers[1].is_stopped = True
+    with pytest.raises(Stopped):  # none is ready
         source.next(lambda: 0, 0, None)
+    go_on.set()
+    while not any(future.done() for future in source._pending):
+        time.sleep(0.001)
+    source.next(lambda: 0, 1, None)  # what is ready is given, also to one who stops
     source.close()
 
 
