@@ -17,12 +17,13 @@ import time
 import tokenize
 from argparse import ArgumentParser
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 HERE = Path(__file__).parent
 SOURCES = HERE.parent / "src" / "phalanx"
-TIMEOUT_S = 600  # one that never ends is noticed, too
+PATIENCE = 4  # times as long as without a change: what never ends is noticed, too
 
 # The nearest tests of a module, the quickest first.
 TESTS: dict[str, str] = {
@@ -107,8 +108,26 @@ def mutants_of(module: str) -> Iterator[Mutant]:
             if any(first <= (line, column) < last for first, last in left_out):
                 continue
             for new in _changes(token):
+                if not _has_another_form(path, token, new):
+                    continue
                 is_compiled = any(first <= (line, column) < last for first, last in compiled)
                 yield Mutant(module, line, column, token.string, new, is_compiled)
+
+
+def _has_another_form(path: Path, token: tokenize.TokenInfo, new: str) -> bool:
+    """Not so the * of `*names`, or what is no Python any more."""
+    lines, (line, column) = path.read_text().splitlines(), token.start
+    lines[line - 1] = lines[line - 1][:column] + new + lines[line - 1][token.end[1] :]
+    try:
+        changed = ast.dump(ast.parse("\n".join(lines)))
+    except SyntaxError:
+        return False
+    return token.string != "*" or changed.count("Mult()") < _dump(path).count("Mult()")
+
+
+@cache
+def _dump(path: Path) -> str:
+    return ast.dump(ast.parse(path.read_text()))
 
 
 def _changes(token: tokenize.TokenInfo) -> tuple[str, ...]:
@@ -155,6 +174,7 @@ class Copy:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.seconds: dict[str, float] = {}  # that tests take without a change
         shutil.copytree(SOURCES, folder / "src" / "phalanx")
         for path in (folder / "src").rglob("*.py"):
             path.write_text(path.read_text() + "#" * PADDING)
@@ -166,8 +186,10 @@ class Copy:
     def check(self, modules: list[str]) -> None:
         """Without a change every test must pass, or nothing could be learnt."""
         for tests in sorted({TESTS[module] for module in modules}):
+            began = time.monotonic()
             if self._fails(tests, "none"):
                 raise SystemExit(f"{tests} fail already, without any change")
+            self.seconds[tests] = time.monotonic() - began
 
     def notices(self, mutant: Mutant) -> bool:
         """Whether a test fails."""
@@ -188,6 +210,7 @@ class Copy:
 
     def _fails(self, tests: str, kept: str) -> bool:
         own = {"PHALANX_CACHE_DIR": str(self.folder / "cache"), "PHALANX_MUTANT": kept}
+        limit = 30 + PATIENCE * self.seconds[tests] if tests in self.seconds else None
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
         try:
             ran = subprocess.run(
@@ -197,7 +220,7 @@ class Copy:
                     "PYTHONDONTWRITEBYTECODE": "1",
                 },
                 cwd=HERE.parent, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                timeout=TIMEOUT_S, check=False,
+                timeout=limit, check=False,
             )  # fmt: skip
         except subprocess.TimeoutExpired:
             return True

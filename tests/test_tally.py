@@ -19,6 +19,10 @@ from phalanx.tally import (
 )
 
 
+def test_an_episode_without_a_workflow_followed_none() -> None:
+    assert Episode(3, "b_line", 30, -1.0) == (3, "b_line", 30, -1.0, 0, 0, 0, 0.0)
+
+
 def followed(*fixes: tuple[int, int]) -> dict[str, float]:
     """By episodes of so many fixes, so many of them compliant."""
     return compliance_of([Episode(0, "b_line", 30, -1.0, 0, n, k) for n, k in fixes])
