@@ -1,5 +1,6 @@
 """The command `phalanx`: one table of commands, and errors as one line with exit code 2."""
 
+import contextlib
 import inspect
 import os
 import sys
@@ -149,7 +150,8 @@ class _Parser(ArgumentParser):
 def leave(code: int) -> NoReturn:
     """End the process; who interrupts a compiler does not wait for it."""
     if is_at_work():
-        sys.stdout.flush()
+        with contextlib.suppress(OSError):
+            sys.stdout.flush()
         os._exit(code)
     sys.exit(code)
 

@@ -31,6 +31,8 @@ FEW = 2  # of anything; with one, an array's layout would be another kind
 def compile_cage2(config: TrainConfig, network: Network | None) -> None:
     """What a run on the compiled game calls in this process."""
     plain = plain_is_asked(config, network or find_network(config.network))
+    if plain and config.learner == "compiled":
+        return  # it will be refused
     few = replace(
         config, num_envs=FEW, num_envs_per_worker=None, update_steps=FEW, num_samplers=1,
         hidden=(FEW,), k_epochs=1, network=None, learner="torch" if plain else "compiled",

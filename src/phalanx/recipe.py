@@ -75,6 +75,11 @@ def open_recipe(
     """
     use_one_thread_per_product()
     network = network or find_network(config.network)
+    if config.learner == "compiled" and plain_is_asked(config, network):
+        raise ConfigError(
+            "--learner compiled has the built-in networks on the CPU only; leave out --network, "
+            "--compile and --device cuda, or give --learner torch"
+        )
     if config.runner == "ray":
         from phalanx.remote import on_ray
 
@@ -97,13 +102,8 @@ def open_recipe(
 
 def plain_is_asked(config: TrainConfig, network: Network | None) -> bool:
     """Whether something needs plain torch instead of the compiled networks."""
-    asked = config.compile or config.device == "cuda" or network is not None
-    if asked and config.learner == "compiled":
-        raise ConfigError(
-            "--learner compiled has the built-in networks on the CPU only; leave out --network, "
-            "--compile and --device cuda, or give --learner torch"
-        )
-    return asked or config.learner == "torch"
+    asked = config.learner == "torch" or config.compile or config.device == "cuda"
+    return asked or network is not None
 
 
 def import_torch(config: TrainConfig) -> None:

@@ -230,7 +230,8 @@ class Crew:
         self.num_threads = num_threads
         self._task = 0
         self._renew()
-        _all_out(self._board)  # compiled now, and not when somebody is late
+        if num_threads > 1:
+            _all_out(self._board)  # compiled now, and not when somebody is late
         _crews.add(self)
 
     def _renew(self) -> None:

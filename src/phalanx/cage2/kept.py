@@ -95,15 +95,13 @@ class KeptKernel:
 
 @contextlib.contextmanager
 def taking_turns(is_done: Callable[[], bool]) -> Iterator[None]:
-    """Of the processes that begin at the same time one compiles, and the others wait until it is
-    done.
-    """
+    """Of processes that begin at the same time one compiles; the others wait until it is done."""
     folder, until = cache_folder(), time.monotonic() + TURN_S
-    with contextlib.ExitStack() as left:
+    with contextlib.ExitStack() as after:
         if folder is not None:
             with contextlib.suppress(OSError), open_private(folder) as place:
                 lock = _open(LOCK, os.O_RDWR | os.O_CREAT, place)
-                left.callback(os.close, lock)
+                after.callback(os.close, lock)
                 while not _take(lock) and not is_done() and time.monotonic() < until:
                     time.sleep(0.05)
         yield
