@@ -287,7 +287,9 @@ def cart_pole() -> Any:
     return gymnasium.make("CartPole-v1")
 
 
-def test_an_environment_may_be_given_as_a_function(tmp_path: Path) -> None:
+def test_an_environment_may_be_given_as_a_function(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     def mine() -> Any:
         return cart_pole()
 
@@ -301,6 +303,8 @@ def test_an_environment_may_be_given_as_a_function(tmp_path: Path) -> None:
     assert "env: function test_an_environment_may_be_given" in settings
     with pytest.raises(ConfigError, match=r"was given from Python .* give it again"):
         phalanx.train(short(tmp_path, "x", env=again.env_name))
+    assert main(["train", "--resume", str(tmp_path / "given"), "--total-steps", "9999"]) == 2
+    assert capsys.readouterr().err.count("give it again") == 1
     with pytest.raises(ConfigError, match="env is 7: give a name, or a function"):
         TrainConfig(env=7)  # type: ignore[arg-type]
 

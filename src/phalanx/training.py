@@ -105,9 +105,12 @@ def train(
 def _choice(run: Run, measured: str) -> str:
     """What `--n-envs auto` came to, and what that means."""
     size = run.config.num_envs
+    chosen = f"--n-envs auto chose {size}{measured}"
+    if run.config.algo != "ppo":  # whose runs depend on timing anyway
+        return chosen
     return (
-        f"--n-envs auto chose {size}{measured}; the choice depends on timing: give --n-envs {size} "
-        "to get the same run from the same seed again"
+        f"{chosen}; the choice depends on timing: give --n-envs {size} to get the same run from "
+        "the same seed again"
     )
 
 

@@ -88,7 +88,7 @@ def factory_of(env: EnvSpec) -> tuple[Factory, str]:
     if env.startswith(GIVEN):
         raise ConfigError(
             f"the environment was given from Python ({env}) and cannot be found by its name; give "
-            "it again: phalanx.train(TrainConfig(env=..., resume=...))"
+            "it again, as TrainConfig(env=...), or from a module as module:function"
         )
     module, colon, name = env.partition(":")
     words = module.split(".") if colon else ["id"]
