@@ -5,7 +5,7 @@ import pytest
 from phalanx.cli import main
 from phalanx.config import TrainConfig
 from phalanx.errors import ConfigError
-from phalanx.flags import from_word
+from phalanx.flags import from_words
 
 
 @pytest.mark.parametrize(
@@ -14,13 +14,13 @@ from phalanx.flags import from_word
      ("false", False), ("no", False), ("0", False), ("False", False), ("NO", False)],
 )  # fmt: skip
 def test_words_for_true_and_false(word: str, value: bool) -> None:
-    assert from_word(TrainConfig, "critic_truth", word) is value
+    assert from_words(TrainConfig, "critic_truth", word) is value
 
 
 @pytest.mark.parametrize("word", ["", "maybe", "2", "-1", "y", "on"])
 def test_other_words_are_neither_true_nor_false(word: str) -> None:
     with pytest.raises(ConfigError, match="neither true nor false"):
-        from_word(TrainConfig, "critic_truth", word)
+        from_words(TrainConfig, "critic_truth", word)
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_other_words_are_neither_true_nor_false(word: str) -> None:
      ("condition", "0.5,1", (0.5, 1.0))],
 )  # fmt: skip
 def test_words_become_values_of_their_kind(name: str, word: str, value: object) -> None:
-    assert from_word(TrainConfig, name, word) == value
+    assert from_words(TrainConfig, name, word) == value
 
 
 def help_of(command: str, capsys: pytest.CaptureFixture[str]) -> str:

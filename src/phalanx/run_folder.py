@@ -69,7 +69,7 @@ class RunFolder:
 
     def write_config(self, settings: dict[str, Any], notes: Iterable[str] = ()) -> None:
         """The settings, and above them what was chosen at the start, and why."""
-        lines = "".join(f"# {note}\n" for note in notes)
+        lines = "".join(f"# {' '.join(note.split())}\n" for note in notes)
         self.write("config.yaml", lines + yaml.safe_dump(settings, sort_keys=False))
 
     def table(self, name: str) -> "Table":

@@ -47,7 +47,7 @@ def main(root: Path) -> None:
     answers, lines = os.fdopen(os.dup(1), "w"), os.fdopen(os.dup(0), "r")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.chdir(root)
-    from phalanx.cage2.rule import cache_folder
+    from phalanx.cage2.kept import cache_folder
     from phalanx.cli import main as phalanx
 
     caches = (str(cache_folder()), os.path.dirname(str(cache_folder())))
