@@ -30,7 +30,7 @@ def means(defender: Any, **settings: Any) -> list[float]:
 
 def by_turn(turn: int) -> int:
     """What the defenders below play: it depends on the turn alone, so that mixing would show."""
-    return RESTORE if turn % 3 == 2 else action_index("Analyse", "User2")
+    return RESTORE if turn % 7 == 2 else action_index("Analyse", "User2")
 
 
 class Blue:
@@ -206,19 +206,19 @@ def test_an_sb3_model_is_scored_in_the_nine_cells() -> None:
 
 
 def test_the_call_tells_as_much_as_the_command(tmp_path: Path) -> None:
-    scores = phalanx.evaluate(["champion", Blue, Blue(), "sleep"], **FEW)
-    assert scores.names == ("champion", "Blue", "Blue 2", "sleep")
+    scores = phalanx.evaluate(["champion", WithReset, WithReset(), "sleep"], **FEW)
+    assert scores.names == ("champion", "WithReset", "WithReset 2", "sleep")
     assert scores.totals["sleep"] == sum(cell.mean for cell in scores.cells[-2:])
     with pytest.raises(ConfigError, match="see totals"):
         print(scores.total)
     assert json.loads(scores.to_json()) == scores.as_dict()
     report = tmp_path / "cells.json"
     flags = f"--red-agent meander --horizon 10 30 --episodes 40 --seed 3 --json {report}"
-    assert main(["evaluate", "champion", f"{__name__}:Blue", "sleep", *flags.split()]) == 0
+    assert main(["evaluate", "champion", f"{__name__}:WithReset", "sleep", *flags.split()]) == 0
     written = json.loads(report.read_text())
-    assert list(written["totals"]) == ["champion", f"{__name__}:Blue", "sleep"]
+    assert list(written["totals"]) == ["champion", f"{__name__}:WithReset", "sleep"]
     assert list(written["totals"].values()) == [
-        scores.totals[name] for name in ("champion", "Blue 2", "sleep")
+        scores.totals[name] for name in ("champion", "WithReset 2", "sleep")
     ]
     assert written["total"] is None
 
@@ -472,7 +472,7 @@ def test_an_environment_of_ones_own_is_evaluated_when_it_is_named_too(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     name = f"{__name__}:make_pole"
-    phalanx.train(
+    run = phalanx.train(
         TrainConfig(
             env=name, num_envs=4, num_workers=0, total_steps=256, update_steps=16,
             minibatch_size=64, hidden=(8,), output_dir=tmp_path, name="run",
@@ -482,7 +482,9 @@ def test_an_environment_of_ones_own_is_evaluated_when_it_is_named_too(
     assert main(["evaluate", folder, "--episodes", "4"]) == 2
     assert f"--env {name}" in capsys.readouterr().err
     assert main(["evaluate", folder, "--episodes", "4", "--env", name]) == 0
-    assert f"{name}: return" in capsys.readouterr().out
+    line = capsys.readouterr().out.strip()
+    assert line.startswith(f"{name}: return")
+    assert repr(phalanx.evaluate(run, episodes=4)) == line
     assert main(["evaluate", folder, "sleep", "--episodes", "4", "--env", name]) == 2
     assert "evaluate them one by one" in capsys.readouterr().err
     assert main(["evaluate", "sleep", "--env", name]) == 2

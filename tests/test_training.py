@@ -497,7 +497,7 @@ def test_foreign_and_malicious_files_are_not_loaded(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError):
         load_checkpoint(path)
     save_checkpoint(path, {"theta": np.zeros(3, np.float32)}, {"config": {}})
-    with pytest.raises(CheckpointError, match="is no policy for CAGE-2"):
+    with pytest.raises(CheckpointError, match="is no policy of a training run"):
         load_defender(path)
     with pytest.raises(CheckpointError, match="there is no checkpoint"):
         load_checkpoint(tmp_path / "none")

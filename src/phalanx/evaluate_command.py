@@ -93,7 +93,7 @@ def evaluate(
     rules: those of the policy's training, or 2.1-leaderboard, if not given.
     network: factory of the torch module, or its module:factory, if a run trained your own.
     progress: show how far it is; None: only in a notebook.
-    settings: more of `phalanx evaluate --help`, such as sample, workflow, num_threads, env.
+    settings: more of `phalanx evaluate --help`, such as sample, workflow, num_threads, env, json.
     """
     given = list(defender) if isinstance(defender, list | tuple) else [defender]
     entries = _apart([_entry(one, settings) for one in given])
@@ -120,7 +120,10 @@ def evaluate(
     ]
     for line in remarks(players, config.rules):
         warnings.warn(line, stacklevel=2)
-    return Scores(config, tuple(_play(config, players, factory, progress)))
+    scores = Scores(config, tuple(_play(config, players, factory, progress)))
+    if config.json is not None:
+        write_json(config.json, scores.as_dict())
+    return scores
 
 
 def _entry(one: Any, settings: dict[str, Any]) -> str | Player:
@@ -131,7 +134,8 @@ def _entry(one: Any, settings: dict[str, Any]) -> str | Player:
         return player_of(one)
     if one.config.env in CAGE2_ENVS:
         return trained_player(str(one.folder.path), defender_of(one))
-    settings.setdefault("env", one.config.env)  # the user has named it, for training
+    if ":" in one.config.env:
+        settings.setdefault("env", one.config.env)  # the user has named it, for training
     return str(one.folder.path)
 
 

@@ -169,7 +169,13 @@ class EvaluateConfig:
         """Policies that were trained on another environment than CAGE-2, and on which."""
         envs = {name: str(one.get("env", "cage2")) for name, one in self._settings.items()}
         given = self.env if self.env is None or isinstance(self.env, str) else place_of(self.env)
-        return {name: given or env for name, env in envs.items() if env not in CAGE2_ENVS}
+        others = {name: env for name, env in envs.items() if env not in CAGE2_ENVS}
+        if given is not None and len(set(others.values())) > 1:
+            raise ConfigError(
+                f"--env {given} cannot be that of {', '.join(others)}, which were trained on "
+                f"{', '.join(sorted(set(others.values())))}; evaluate them one by one"
+            )
+        return {name: given or env for name, env in others.items()}
 
     def _default_rules(self) -> str:
         return DEFAULT_RULES if self.leaderboard else self._of_runs("rules", DEFAULT_RULES)

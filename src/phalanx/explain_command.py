@@ -27,7 +27,7 @@ from phalanx.explain import (
     explain,
 )
 from phalanx.explain_config import ExplainConfig
-from phalanx.play import begin, new_batch, next_actions
+from phalanx.play import begin, end, new_batch, next_actions
 from phalanx.players import Player, open_players, remarks
 from phalanx.results import write_json
 
@@ -94,6 +94,7 @@ def record_episodes(
         for turn in range(config.horizon):
             record_turn(record, (turn, chosen), batch, next_actions(batch, defender))
             played(red_agent, size)
+        end(defender)
         for name in ("decoys", "red", "line_target"):
             getattr(record, name)[chosen] = batch.nets[name]
         record.returns[chosen] = batch.nets["tenths"] / 10

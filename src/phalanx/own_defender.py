@@ -14,6 +14,7 @@ from phalanx.envs.places import import_from_here
 from phalanx.errors import ActionError, ConfigError
 
 WAYS = ("act", "get_action", "predict")  # methods that choose actions, the first that is there
+MASKS = ("action_masks", "action_mask", "masks")  # parameters that ask for what can be placed
 ASSUMED_HORIZON = 100  # that observations show, unless a defender declares another
 WANTED = (
     "a defender has act(obs), get_action(observation, action_space) or predict(obs), or is a "
@@ -34,11 +35,12 @@ def find_own(name: str) -> Any:
 
 
 class OwnDefender:
-    """Asks the user's defender for actions, and lets it know when an episode begins.
+    """Asks the user's defender for actions, and lets it know when episodes begin and end.
 
     own = OwnDefender(Blue, "mine:Blue")    # a class, a factory without arguments, or a defender
     own.begin(sample=False)                 # before its episodes: one, or many if it is `batched`
     actions = own.act(obs, alerts, masks)   # [N] for [N, D]
+    own.end()
     """
 
     def __init__(self, given: Any, name: str) -> None:
@@ -65,18 +67,22 @@ class OwnDefender:
     def begin(self, sample: bool) -> "OwnDefender":
         """New episodes: the same defender if it can be told so, else a new one."""
         is_told = any(hasattr(self._agent, name) for name in ("reset", "end_episode", "predict"))
-        if self._began and hasattr(self._agent, "end_episode"):
-            self._agent.end_episode()
-        elif self._began and self._make is not None and not is_told:
+        if self._began and self._make is not None and not is_told:
             self._agent = self._made()
             self._find_way()
-        if hasattr(self._agent, "reset") and not hasattr(self._agent, "predict"):
+        if hasattr(self._agent, "reset"):
             self._agent.reset()
         self._began, self._state, self._starts, self._sample = True, None, True, sample
         return self
 
+    def end(self) -> None:
+        """Episodes are over; agents of the original want to know."""
+        if hasattr(self._agent, "end_episode"):
+            self._agent.end_episode()
+
     def act(self, obs: Array, alerts: Array, masks: Array | None) -> npt.NDArray[np.int64]:
-        shown = obs.astype(np.int64) if self._is_of_original else obs.copy()
+        is_of_original = self._name == "get_action" and self.observation == "bits"
+        shown = obs.astype(np.int64 if is_of_original else obs.dtype)
         given = self._ask(shown if self.batched else shown[0], alerts, masks)
         return self._checked(given, len(obs))
 
@@ -84,21 +90,18 @@ class OwnDefender:
 
     def _find_way(self) -> None:
         agent = self._agent
-        way = next((name for name in WAYS if callable(getattr(agent, name, None))), None)
-        if way is None and not callable(agent):
+        names = (name for name in WAYS if callable(getattr(agent, name, None)))
+        self._name = next(names, "__call__")
+        if self._name == "__call__" and not callable(agent):
             raise ConfigError(f"{self.name} cannot be asked for actions; {WANTED}")
-        self._way: Callable[..., Any] = agent if way is None else getattr(agent, way)
+        self._way: Callable[..., Any] = getattr(agent, self._name)
         self._takes = _parameters(self._way)
-        self._is_of_original = way == "get_action" and not isinstance(
-            getattr(agent, "observation", None), str
-        )
-        by_itself = way == "predict" or "alerts" in self._takes
+        by_itself = self._name == "predict" or "alerts" in self._takes
         self.batched = bool(getattr(agent, "batched", by_itself))
-        self._passes_space = way == "get_action"
         self.takes_masks = any(name in self._takes for name in MASKS)
 
     def _ask(self, obs: Array, alerts: Array, masks: Array | None) -> Any:
-        if self._passes_space:
+        if self._name == "get_action":
             return self._way(obs, NUM_ACTIONS)  # as the challenge's script asks
         offers = {
             "alerts": alerts,
@@ -109,7 +112,7 @@ class OwnDefender:
         }
         given = self._way(obs, **{k: v for k, v in offers.items() if k in self._takes})
         self._starts = False
-        if isinstance(given, tuple):  # actions and the state of a recurrent model
+        if self._name == "predict" and isinstance(given, tuple):  # and a recurrent model's state
             given, self._state = given
         return given
 
@@ -154,9 +157,6 @@ class OwnDefender:
         except Exception as error:  # it is the user's code
             why = " ".join(f"{type(error).__name__}: {error}".split())
             raise ConfigError(f"the defender {self.name} cannot be made ({why[:200]})") from error
-
-
-MASKS = ("action_masks", "action_mask", "masks")
 
 
 def _is_factory(given: Any, name: str) -> bool:

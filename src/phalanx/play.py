@@ -100,6 +100,7 @@ def play_episodes(
         else:
             defender = begin(config, player, first, mine)
             some = _play_turn_by_turn(batch, defender, mine, config, horizons, cost)
+            end(defender)
         for whole, part in zip(results, some, strict=True):
             whole[chosen] = part
         batch.close()
@@ -233,6 +234,7 @@ def _play_original(
             for k, horizon in enumerate(horizons):
                 if turn + 1 == horizon:
                     judges.write(results, slice(episode, episode + 1), k, infected)
+        end(defender)
         judges.end(cost, max(horizons), time.perf_counter() - began)
         played(len(horizons), float(results.returns[: episode + 1, -1].mean()))
     return results
@@ -281,3 +283,9 @@ def begin(config: EvaluateConfig, player: Player, first: int, orders: Numbers | 
     """The defender of a cell, for the episodes that begin with number `first`."""
     width = CHUNK if config.simulator == "phalanx" else 1
     return player.begin(Start([config.seed, first], width, orders, config.sample))
+
+
+def end(defender: Any) -> None:
+    """Let a defender know that its episodes are over, if it wants to."""
+    if hasattr(defender, "end"):
+        defender.end()
