@@ -137,20 +137,28 @@ def test_time_that_is_up_ends_even_slow_rollouts(tmp_path: Path) -> None:
 # --- what can go wrong ----------------------------------------------------------------------------
 
 
-def test_a_killed_worker_is_replaced_and_nothing_is_counted_twice(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("number", "told"),
+    [
+        (signal.SIGKILL, "worker 0 was killed by SIGKILL"),
+        (signal.SIGSTOP, "worker 0 hung for longer than the step_timeout"),
+    ],
+)
+def test_a_killed_or_halted_worker_is_replaced_and_nothing_is_counted_twice(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], number: signal.Signals, told: str
 ) -> None:
     killed: list[int] = []
 
     def kill_one(run: Run) -> None:
         if not killed and run.steps > 1_000:
             killed.append(run.source.pids[0])
-            os.kill(killed[0], signal.SIGKILL)
+            os.kill(killed[0], number)
+            time.sleep(1.5)  # the other one does not wait
 
-    run = train(config(tmp_path, total_steps=40_000), on_update=kill_one)
+    run = train(config(tmp_path, total_steps=40_000, step_timeout=1.0), on_update=kill_one)
     (fault,) = rows(tmp_path / "run", "faults")
-    assert "worker 0 was killed by SIGKILL" in fault["what"]
-    assert "worker 0 was killed by SIGKILL" in capfd.readouterr().err
+    assert told in fault["what"]
+    assert told in capfd.readouterr().err
     assert 40_000 <= run.steps <= 40_000 + 2 * 8 * 8
     assert run.steps == 8 * sum(run.lags.values())
 

@@ -125,12 +125,16 @@ class SharedWorkers:
             raise
 
     def _start(self, worker: int) -> None:
-        ours, theirs = socket.socketpair()
-        words_fd = os.memfd_create(f"phalanx-worker-{worker}")
         setup = dataclasses.replace(self._setup, number=worker, begun=self.shared.updates)
-        setup_fd = file_of(cloudpickle.dumps(setup))
-        try:
-            fds = [theirs.fileno(), setup_fd, self._life, words_fd]
+        with contextlib.ExitStack() as on_failure, contextlib.ExitStack() as theirs:
+            ours, their_end = socket.socketpair()
+            theirs.callback(their_end.close)
+            on_failure.callback(ours.close)
+            words_fd = os.memfd_create(f"phalanx-worker-{worker}")
+            on_failure.callback(os.close, words_fd)
+            setup_fd = file_of(cloudpickle.dumps(setup))
+            theirs.callback(os.close, setup_fd)
+            fds = [their_end.fileno(), setup_fd, self._life, words_fd]
             process = subprocess.Popen(
                 command_for("phalanx.a3c_worker", *fds),
                 pass_fds=(*fds, setup.memory_fd),
@@ -138,9 +142,7 @@ class SharedWorkers:
                 process_group=0,  # Ctrl-C is for us
                 env=environment(self._threads),
             )
-        finally:
-            theirs.close()
-            os.close(setup_fd)
+            on_failure.pop_all()
         self._running[worker] = Running(process, Channel(ours), words_fd, time.monotonic())
 
     @property

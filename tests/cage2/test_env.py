@@ -122,6 +122,13 @@ def test_info_carries_the_action_mask() -> None:
 # --- a batch --------------------------------------------------------------------------------------
 
 
+def test_the_number_of_networks_has_two_names() -> None:
+    assert Cage2VectorEnv(n_envs=3).num_envs == Cage2VectorEnv(num_envs=3).num_envs == 3
+    assert Cage2VectorEnv().num_envs == 1
+    with pytest.raises(ConfigError, match="two names for one number"):
+        Cage2VectorEnv(3, n_envs=3)
+
+
 def test_make_vec_gives_the_compiled_batch() -> None:
     envs = gymnasium.make_vec("phalanx/Cage2-v0", num_envs=7, red_agent="meander", horizon=5)
     assert isinstance(envs.unwrapped, Cage2VectorEnv)

@@ -30,6 +30,12 @@ def test_steps_are_those_of_the_vector_env() -> None:
         assert info["episode"]["r"] == expected[4]["episode_return"][i]
 
 
+def test_the_number_of_networks_has_two_names() -> None:
+    assert Cage2VecEnv(n_envs=3).num_envs == Cage2VecEnv(num_envs=3).num_envs == 3
+    with pytest.raises(ConfigError, match="num_envs must be a whole number"):
+        Cage2VecEnv()
+
+
 def test_seeds_reach_the_networks() -> None:
     first, second = Cage2VecEnv(2, red_agent="meander"), Cage2VecEnv(2, red_agent="meander")
     for vec in (first, second):

@@ -16,14 +16,14 @@ from phalanx.cage2.batch import Batch
 from phalanx.cage2.kernel import Shown
 from phalanx.cage2.picture import picture
 from phalanx.cage2.scenario import DEFAULT_RULES, NUM_ACTIONS
-from phalanx.cage2.settings import RedAgent, checked_seed
+from phalanx.cage2.settings import RedAgent, checked_seed, num_envs_of
 from phalanx.errors import ActionError, ConfigError, choices
 
 Array = npt.NDArray[Any]
 
 
 class Cage2VectorEnv(VectorEnv[Array, Array, Array]):
-    """`num_envs` networks of CAGE Challenge 2, compiled, stepped together.
+    """`num_envs` networks (or `n_envs`) of CAGE Challenge 2, compiled, stepped together.
 
     envs = Cage2VectorEnv(4096, red_agent="meander", horizon=100, seed=7)
     obs, infos = envs.reset()
@@ -45,8 +45,9 @@ class Cage2VectorEnv(VectorEnv[Array, Array, Array]):
 
     def __init__(
         self,
-        num_envs: int = 1,
+        num_envs: int | None = None,
         *,
+        n_envs: int | None = None,
         red_agent: RedAgent = "b_line",
         horizon: int = 100,
         rules: str = DEFAULT_RULES,
@@ -64,6 +65,7 @@ class Cage2VectorEnv(VectorEnv[Array, Array, Array]):
             raise ConfigError(choices("autoreset_mode", autoreset_mode, modes))
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
+        num_envs = num_envs_of(num_envs, n_envs, 1)
         self.num_envs, self.render_mode, self.copy = num_envs, render_mode, copy
         self.batch = Batch(
             num_envs,

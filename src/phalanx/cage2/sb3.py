@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from phalanx.cage2.env import Cage2VectorEnv
+from phalanx.cage2.settings import num_envs_of
 from phalanx.errors import ConfigError, MissingError
 
 try:
@@ -25,9 +26,12 @@ class Cage2VecEnv(VecEnv):  # type: ignore[misc]
     "terminal_observation", "TimeLimit.truncated" and "episode" (r, l), so no Monitor is needed.
     """
 
-    def __init__(self, num_envs: int, **settings: Any) -> None:
+    def __init__(
+        self, num_envs: int | None = None, *, n_envs: int | None = None, **settings: Any
+    ) -> None:
         if "autoreset_mode" in settings:
             raise ConfigError("SB3 wants the same-step autoreset; leave autoreset_mode out")
+        num_envs = num_envs_of(num_envs, n_envs)
         self.envs = Cage2VectorEnv(num_envs, **settings)
         super().__init__(
             num_envs, self.envs.single_observation_space, self.envs.single_action_space

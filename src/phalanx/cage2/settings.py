@@ -144,6 +144,17 @@ def checked_num_envs(num_envs: int) -> int:
     return int(num_envs)
 
 
+def num_envs_of(num_envs: int | None, n_envs: int | None, unsaid: int | None = None) -> int:
+    """How many networks, by either of two names; `unsaid` if by none."""
+    if num_envs is not None and n_envs is not None:
+        raise ConfigError(
+            f"num_envs and n_envs are two names for one number; both are given: {num_envs} and "
+            f"{n_envs}"
+        )
+    given = num_envs if n_envs is None else n_envs
+    return checked_num_envs(unsaid if given is None else given)  # type: ignore[arg-type]
+
+
 def _is_whole(value: object) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
