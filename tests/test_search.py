@@ -1,6 +1,7 @@
 """Searching the orders: what is tried, what is spent, what is believed, and how shards join."""
 
 import csv
+import dataclasses
 import json
 import shutil
 import signal
@@ -12,14 +13,22 @@ import numpy as np
 import pytest
 
 from phalanx.beliefs import Beliefs, Visit
-from phalanx.cage2.workflow import DISTANCES, NAMED_ORDERS, NUM_ORDERS, order_name, order_number
+from phalanx.cage2.workflow import (
+    DISTANCES,
+    NAMED_ORDERS,
+    NUM_ORDERS,
+    order_name,
+    order_number,
+    short_name,
+)
 from phalanx.cli import main
-from phalanx.errors import RunError
+from phalanx.errors import ConfigError, RunError
 from phalanx.evaluate_config import EvaluateConfig
 from phalanx.evaluation import play_cells
 from phalanx.search import Search, search
-from phalanx.search_command import show_results
+from phalanx.search_command import show_results, show_shard
 from phalanx.search_config import SearchConfig
+from phalanx.search_logs import joined_settings, read_shard
 
 SMALL: dict[str, Any] = {
     "num_envs": 40, "horizon": 20, "update_steps": 20, "hidden": (8,), "observation": "bits",
@@ -261,6 +270,65 @@ def test_merged_logs_are_the_union(shards: tuple[Search, Search], tmp_path: Path
     assert sorted(map(str, kept)) == sorted(map(str, updates))
     assert both.winner in {visit.workflow for shard in shards for visit in shard.visits}
     assert both.episodes <= 4000 + 40
+
+
+def test_a_merge_takes_over_the_settings_of_its_shards(
+    shards: tuple[Search, Search], tmp_path: Path
+) -> None:
+    folders = tuple(shard.folder.path for shard in shards)
+    both = search(SearchConfig(merge=folders, output_dir=tmp_path, name="both"))
+    assert both.config.as_dict() == shards[0].config.as_dict() | {"shard": "1/1"}
+    assert both.config.confirm_episodes == SMALL["confirm_episodes"]
+    assert {row["episodes"] for row in both.confirmed} == {SMALL["confirm_episodes"]}
+
+
+def shard_with(tmp_path: Path, shards: tuple[Search, Search], **changes: Any) -> tuple[Path, ...]:
+    """The same shards, searched with other settings."""
+    folders = tuple(tmp_path / f"{k}" for k in range(len(shards)))
+    for folder, shard in zip(folders, shards, strict=True):
+        shutil.copytree(shard.folder.path, folder)
+        facts = json.loads((folder / "summary.json").read_text())
+        facts["config"] |= changes
+        (folder / "summary.json").write_text(json.dumps(facts))
+    return folders
+
+
+def test_what_is_given_to_a_merge_takes_precedence_where_it_can(
+    shards: tuple[Search, Search], tmp_path: Path
+) -> None:
+    folders = shard_with(tmp_path, shards, baseline=False, confirm_episodes=60)
+    sources = [read_shard(folder) for folder in folders]
+    joined = joined_settings(SearchConfig(merge=folders), sources)
+    assert (joined.baseline, joined.confirm_episodes) == (False, 60)
+    asked = SearchConfig(merge=folders, baseline=True, confirm_episodes=4000)  # the defaults
+    joined = joined_settings(asked, sources)
+    assert (joined.baseline, joined.confirm_episodes) == (True, 4000)
+    with pytest.raises(RunError, match="seed is 3 here, and the shards were searched with 0"):
+        joined_settings(SearchConfig(merge=folders, seed=3), sources)
+    flags = ["--merge", *map(str, folders), "--seed", "3", "--output-dir", str(tmp_path / "runs")]
+    assert main(["search", *flags]) == 2
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_shard_does_not_decide_what_code_runs(
+    shards: tuple[Search, Search], tmp_path: Path
+) -> None:
+    folders = shard_with(tmp_path, shards, network="http.server:test")
+    with pytest.raises(ConfigError, match="a file never decides what runs"):
+        search(SearchConfig(merge=folders, output_dir=tmp_path, name="both"))
+
+
+def test_a_shard_prints_its_table_also_when_no_order_passed(
+    shards: tuple[Search, Search], monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    failed = [dataclasses.replace(visit, passed=False) for visit in shards[0].visits]
+    monkeypatch.setattr(shards[0], "visits", failed)
+    show_shard(shards[0])
+    said = capsys.readouterr().out
+    assert said.count("did not pass the gate") == min(10, len(failed))
+    assert all(short_name(visit.workflow) in said for visit in failed[:1])
+    assert "phalanx search --merge" in said
 
 
 def test_a_merge_that_was_killed_can_only_be_begun_anew(

@@ -134,7 +134,7 @@ def open_arrays(
     except BadArrays:
         raise
     except _DAMAGED as error:
-        raise BadArrays(f"{type(error).__name__}: {error}") from None
+        raise BadArrays(f"{type(error).__name__}: {error!s:.200}") from None
 
 
 def _parse_header(name: str, file: IO[bytes]) -> tuple[Declared, int]:

@@ -134,7 +134,7 @@ def _entry(one: Any, settings: dict[str, Any]) -> str | Player:
         return player_of(one)
     if one.config.env in CAGE2_ENVS:
         return trained_player(str(one.folder.path), defender_of(one))
-    if ":" in one.config.env:
+    if callable(one.config.env) or ":" in one.config.env:
         settings.setdefault("env", one.config.env)  # the user has named it, for training
     return str(one.folder.path)
 

@@ -22,6 +22,7 @@ from phalanx.run import Run
 from phalanx.run_folder import RunFolder, open_new
 from phalanx.search_config import SearchConfig
 from phalanx.search_logs import (
+    MAY_CHANGE,
     UPDATE_COLUMNS,
     as_csv,
     check_that_they_fit,
@@ -34,8 +35,6 @@ from phalanx.search_logs import (
 from phalanx.settings_file import read_settings
 from phalanx.trained import load_defender
 from phalanx.workshop import CONFIRM, FINAL, Outcome, Workshop, try_far_away
-
-MAY_CHANGE = ("num_threads", "baseline", "confirm_episodes", "checkpoint_every")
 
 
 class Choice(NamedTuple):
@@ -59,7 +58,7 @@ def search(config: SearchConfig, heard: Heard = lambda *_: None) -> "Search":
     sources = [read_shard(folder) for folder in config.merge]
     check_that_they_fit(config.merge, sources)
     if sources:
-        config = joined_settings(config, sources[0])
+        config = joined_settings(config, sources)
     elif config.resume is None:
         config.check_budget()
     network = find_network(config.network)

@@ -92,16 +92,19 @@ def how_it_goes(found: Search, run: Run | None) -> str:
 
 
 def best_so_far(found: Search) -> Table:
-    """The best orders by what is believed of them."""
+    """The best orders by what is believed of them; below those that came nearest to the gate."""
     table = new_table(f"best of {len(found.visits)} orders tried")
     beliefs = found.beliefs
     by_number = {visit.workflow: visit for visit in found.visits}
-    for number in beliefs.ranking()[:SHOWN]:
+    passed = beliefs.ranking()
+    others = [number for number in beliefs.nearest_to_passing() if number not in passed]
+    for number in (passed + others)[:SHOWN]:
         visit = by_number[number]
+        believed = _pair(beliefs.returns.mean[number], beliefs.returns.std[number])
         table.add_row(
             short_name(number), str(number), _pair(visit.measured_return, visit.stderr),
             f"{visit.compliance or 0:.1%}", f"{visit.fixes_per_episode:.1f}",
-            _pair(beliefs.returns.mean[number], beliefs.returns.std[number]),
+            believed if visit.passed else "did not pass the gate",
         )  # fmt: skip
     return table
 

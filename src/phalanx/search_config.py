@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from phalanx.cage2.scoring import ALIGNMENTS
 from phalanx.cage2.settings import count_cores
@@ -71,7 +71,15 @@ class SearchConfig(TrainConfig):
     resume: Path | None = None
     """continue the search in this folder; its settings stay as they are"""
     merge: tuple[Path, ...] = ()
-    """join the finished shards in these folders"""
+    """join the finished shards in these folders, with the settings that they were searched with"""
+
+    given: ClassVar[frozenset[str]]  # names of the settings that were given, not left to defaults
+
+    def __new__(cls, **given: Any) -> "SearchConfig":
+        """Remember which settings were given: a merge takes the others from its shards."""
+        config = super().__new__(cls)
+        object.__setattr__(config, "given", frozenset(given))
+        return config
 
     def __post_init__(self) -> None:
         if self.workflow is None:

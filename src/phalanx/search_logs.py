@@ -13,12 +13,15 @@ from phalanx.cage2.workflow import parse_order
 from phalanx.checkpoint import last_checkpoint
 from phalanx.errors import RunError
 from phalanx.search_config import SearchConfig
+from phalanx.trust import check_named
 
 UPDATE_COLUMNS = (
     "shard", "phase", "workflow", "order", "update", "episodes", "total_episodes", "return",
     "alignment", "total_return", "compliance", "fixes_per_episode", "share_without_fix",
     "collect_s", "learn_s",
 )  # fmt: skip
+# What a search that goes on, or joins shards, may have otherwise than it began.
+MAY_CHANGE = ("num_threads", "baseline", "confirm_episodes", "checkpoint_every")
 MAY_DIFFER = ("shard", "num_threads", "baseline", "start_from")  # between shards of one search
 
 
@@ -125,9 +128,17 @@ def check_that_they_fit(folders: Sequence[Path], shards: Sequence[dict[str, Any]
             raise RunError(f"shard {missing[0]} is missing; run it, or add its folder to --merge")
 
 
-def joined_settings(given: SearchConfig, shard: dict[str, Any]) -> SearchConfig:
-    """The settings of the search that the shards are parts of."""
-    plain = {k: tuple(v) if isinstance(v, list) else v for k, v in shard["config"].items()}
-    kept = ("name", "output_dir", "merge", "baseline", "num_threads", "confirm_episodes")
-    ours = {name: getattr(given, name) for name in kept}
-    return SearchConfig(**(plain | ours | {"shard": "1/1", "start_from": None}))
+def joined_settings(given: SearchConfig, shards: Sequence[dict[str, Any]]) -> SearchConfig:
+    """The settings of the search that the shards are parts of, with what was given besides."""
+    theirs: dict[str, Any]
+    theirs = {k: tuple(v) if isinstance(v, list) else v for k, v in shards[0]["config"].items()}
+    theirs["baseline"] = any(shard["config"]["baseline"] for shard in shards)
+    check_named(theirs, {"network": given.network}, given.merge[0] / "summary.json")
+    asked = {name: getattr(given, name) for name in given.given}
+    for name, value in asked.items():
+        if name in theirs and name not in MAY_CHANGE and value != theirs[name]:
+            raise RunError(
+                f"{name} is {value} here, and the shards were searched with {theirs[name]}; leave "
+                f"it out: a merge has the settings of its shards, but for {', '.join(MAY_CHANGE)}"
+            )
+    return SearchConfig(**(theirs | asked | {"shard": "1/1", "start_from": None}))
