@@ -171,7 +171,8 @@ def _bomb(dice: Dice, contents: dict[str, bytes], victim: str) -> list[Member]:
     items = size // np.dtype(descr.strip("'")).itemsize
     head = npy(descr, f"({items},)", b"")
     declared = len(head) + size if dice.random() < 0.7 else len(contents[victim])
-    return _all(contents, it=Member(victim, _zeros(method, head, size), declared, method))
+    packed, crc = _zeros(method, head, size), _checksum(head, size)
+    return _all(contents, it=Member(victim, packed, declared, method, crc))
 
 
 @cache
@@ -186,6 +187,15 @@ def _zeros(method: int, head: bytes, size: int) -> bytes:
     first = packer.compress(head) + packer.flush(zlib.Z_FULL_FLUSH)
     megabyte = packer.compress(bytes(1 << 20)) + packer.flush(zlib.Z_FULL_FLUSH)
     return first + megabyte * (size >> 20) + packer.flush()
+
+
+@cache
+def _checksum(head: bytes, size: int) -> int:
+    """Of what a bomb unfolds to: it is whole in itself."""
+    crc, megabyte = zlib.crc32(head), bytes(1 << 20)
+    for _ in range(size >> 20):
+        crc = zlib.crc32(megabyte, crc)
+    return crc
 
 
 def _other_header(dice: Dice, contents: dict[str, bytes], victim: str) -> list[Member]:
