@@ -19,8 +19,8 @@ from phalanx.cli import main
 from phalanx.config import TrainConfig
 from phalanx.errors import ConfigError, MissingError, WorkerError
 from phalanx.learn.collect import collect_blocks
-from phalanx.recipe import make_policy, shaping, turn_weights
-from phalanx.remote import Player
+from phalanx.recipe import make_policy, orders_of, shaping, turn_weights
+from phalanx.remote import Losses, Player, RemoteSampler, Weights
 from phalanx.run import Run
 from phalanx.search import search
 from phalanx.search_config import SearchConfig
@@ -116,6 +116,26 @@ def test_a_killed_sampler_comes_back_and_its_loss_is_logged(
     counted = facts["rollouts"]
     assert counted["received"] == counted["learnt"] + counted["dropped"]
     assert counted["learnt"] == run.updates
+
+
+def test_a_sampler_that_dies_while_it_starts_is_asked_again(cluster: Any, tmp_path: Path) -> None:
+    class Mortal:
+        def __init__(self, died: Path) -> None:
+            self.died = died
+
+        def describe(self) -> dict[str, Any]:
+            if not self.died.exists():
+                self.died.touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+            return {"pid": os.getpid()}
+
+    actor = ray.remote(max_restarts=-1)(Mortal).remote(tmp_path / "died")
+    log = Losses(max_restarts=1)
+    sampler = RemoteSampler(actor, 1, range(5, 10), orders_of(TrainConfig()), Weights(), log)
+    assert sampler.describe(time.monotonic() + 60)["pid"] > 0
+    (fault,) = log.faults
+    assert fault.what.startswith("sampler 1 was lost")
+    assert not sampler.is_down
 
 
 def test_a_node_that_dies_costs_its_samplers_an_episode(cluster: Any, tmp_path: Path) -> None:

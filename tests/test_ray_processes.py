@@ -1,5 +1,6 @@
 """Ray in processes of its own: what is killed, refused or started again."""
 
+import json
 import subprocess
 import sys
 import time
@@ -11,6 +12,7 @@ import pytest
 
 from phalanx.checkpoint import load_checkpoint
 from phalanx.config import TrainConfig
+from phalanx.own_ray import LAST_WORDS
 from phalanx.training import train
 from tests.leftovers import Marked
 
@@ -42,29 +44,87 @@ def test_a_machine_that_dies_is_resumed_to_the_same_weights(tmp_path: Path) -> N
         marked.kill()
         child.wait()
         assert not (part / "summary.json").exists()
+        (left,) = marked.temp.glob("phalanx*")  # nobody was there to remove it
+        assert left.stat().st_mode & 0o777 == 0o700
         subprocess.run(
             [*command, "--resume", str(part), *budget], env=marked.env, check=True,
             stdout=subprocess.DEVNULL,
         )  # fmt: skip
         assert marked.left() == []
+        assert list(marked.temp.iterdir()) == []  # those of the dead too
     arrays, _ = load_checkpoint(part / "checkpoints" / "last.npz")
     assert np.array_equal(arrays["theta"], whole.learner.stepper.policy.theta)
 
 
-def test_our_own_ray_can_be_started_twice_and_stays_on_loopback() -> None:
+def test_our_own_ray_stays_on_loopback_can_be_started_twice_and_outlives_nobody() -> None:
     code = (
+        "import os\n"
         "from phalanx.cluster import connected\n"
-        "for _ in range(2):\n"
+        "for again in range(2):\n"
         "    with connected(None) as ray:\n"
-        "        print(ray.get(ray.put(0)), ray.nodes()[0]['NodeManagerAddress'])"
+        "        print(ray.get(ray.put(0)), ray.nodes()[0]['NodeManagerAddress'], flush=True)\n"
+        "        if again: os.kill(os.getpid(), 9)"
     )
-    begun = [
-        subprocess.Popen([sys.executable, "-W", "ignore", "-c", before + code], stdout=PIPE)
-        for before in ("", "import ray; ")  # the settings of its first import stay
-    ]
-    for process in begun:
-        said, _ = process.communicate()
-        assert said.decode().splitlines() == ["0 127.0.0.1"] * 2
+    with Marked() as marked:
+        begun = [
+            subprocess.Popen(
+                [sys.executable, "-W", "ignore", "-c", before + code], env=marked.env, stdout=PIPE,
+                stderr=PIPE,
+            )
+            for before in ("", "import ray; ")  # the settings of its first import stay
+        ]  # fmt: skip
+        for process in begun:
+            said, last_words = process.communicate()
+            assert said.decode().splitlines() == ["0 127.0.0.1"] * 2
+            assert last_words.decode() == LAST_WORDS + "\n"
+        assert marked.left(within_s=10) == []
+        assert list(marked.temp.iterdir()) == []
+
+
+WITHOUT_RAYLET = """
+import sys
+from phalanx.config import TrainConfig
+from phalanx.errors import WorkerError
+from phalanx.training import train
+
+def kill(run):
+    if run.updates == 2:
+        import ray
+        (raylet,) = ray._private.worker._global_node.all_processes["raylet"]
+        raylet.process.kill()
+        raylet.process.wait()
+
+try:
+    train(TrainConfig(
+        num_envs=20, total_steps=20 * 25 * 60, update_steps=25, horizon=40, hidden=(16,),
+        minibatch_size=200, k_epochs=2, num_samplers=2, runner="ray", algo="ppo", name="lost",
+    ), on_update=kill)
+except WorkerError as error:
+    sys.exit(f"{error}")
+"""
+
+
+def test_a_lost_raylet_ends_the_run_in_one_line_with_all_that_was_learnt(tmp_path: Path) -> None:
+    """And no process of Ray's imports from the current folder."""
+    (tmp_path / "numba.py").write_text("open('imported', 'w').close()")
+    script = tmp_path / "script" / "script.py"
+    script.parent.mkdir()
+    script.write_text(WITHOUT_RAYLET)
+    with Marked() as marked:
+        done = subprocess.run(
+            [sys.executable, "-W", "ignore", script], env=marked.env, cwd=tmp_path,
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert marked.left(within_s=10) == []
+        assert list(marked.temp.iterdir()) == []
+    assert done.stderr.startswith("Ray is lost: its raylet on this machine was killed")
+    assert done.stderr.count("\n") == 1
+    assert done.stdout == "20 environments in 2 samplers on 1 node of Ray\n"
+    facts = json.loads((tmp_path / "runs" / "lost" / "summary.json").read_text())
+    assert (facts["state"], facts["updates"]) == ("failed", 2)
+    _, saved = load_checkpoint(tmp_path / "runs" / "lost" / "checkpoints" / "last.npz")
+    assert saved["updates"] == 2
+    assert not (tmp_path / "imported").exists()
 
 
 def test_a_cluster_that_wants_another_token_says_so(tmp_path: Path) -> None:

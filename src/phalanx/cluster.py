@@ -1,24 +1,31 @@
-"""Ray, and only here: a cluster of our own on this machine, or one that is running; and tasks."""
+"""Ray, and only here: a cluster of our own on this machine, or one that is running; and tasks.
+
+When the raylet that a process talks to is gone, Ray ends the process at its next word to it, from
+compiled code and without a word to anybody. So whoever calls Ray asks `living_ray` for it, each
+time: that raises an error while there is still time to save things.
+"""
 
 import contextlib
 import io
 import logging
 import os
 import secrets
-import shutil
 import socket
 import sys
-import tempfile
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from phalanx.cage2.settings import count_cores
-from phalanx.errors import ConfigError, MissingError
+from phalanx.errors import ConfigError, MissingError, PhalanxError, WorkerError
+from phalanx.lifeline import Lifeline
+from phalanx.own_ray import MARK, cleaned_up
 
 CONNECT_S = 5.0  # to find out whether anybody listens at an address
+POLL_S = 0.2  # between looks at whether Ray still lives
+HEAD_AWAY_S = 5.0  # a head may be away for as long, if something starts it again
 STORE_BYTES = 1 << 30  # of the object store of our own cluster: a few rollouts of each sampler
-LONGEST_TEMP = 30  # Ray's sockets lie below it, and a socket's path has at most 107 characters
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_TRAIN_ENABLE_V2_MIGRATION_WARNINGS": "0",
@@ -28,7 +35,10 @@ QUIET = {
     "TUNE_DISABLE_SIGINT_HANDLER": "1",
     "TUNE_WARN_THRESHOLD_S": "1e9",
 }
-ON_LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}  # off: Ray listens on 127.0.0.1 only
+OWN = {
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # off: Ray listens on 127.0.0.1 only
+    "RAY_health_check_failure_threshold": "1000",  # we see ourselves that its only raylet is gone
+}
 SOON = {"RAY_NUM_REDIS_GET_RETRIES": "4"}  # seconds in which a cluster must let us in
 
 
@@ -53,17 +63,17 @@ def connected(address: str | None) -> Iterator[Any]:
     """
     with contextlib.ExitStack() as until_the_end:
         until_the_end.enter_context(_quiet_log())
-        until_the_end.enter_context(
-            _environment(QUIET | (ON_LOOPBACK if address is None else SOON))
-        )
+        until_the_end.enter_context(_environment(QUIET | (OWN if address is None else SOON)))
         if address is None:
             _ask_for_a_token()
         ray = import_ray()
+        folder = None
         if not ray.is_initialized():
-            temp = until_the_end.enter_context(_temporary_folder()) if address is None else None
+            folder = until_the_end.enter_context(cleaned_up()) if address is None else None
             until_the_end.callback(ray.shutdown)
-            _join(ray, address, temp)
-        yield ray
+            _join(ray, address, folder)
+        with _watched(ray, head_away_s=0.0 if folder else HEAD_AWAY_S):
+            yield ray
 
 
 def connect(address: str | None) -> Callable[[], None]:
@@ -80,6 +90,41 @@ def silence() -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def living_ray() -> Iterator[Any]:
+    """Ray, for a few calls; an error if what it runs on is gone.
+
+    with living_ray() as ray:
+        ray.put(weights)
+    """
+    check_ray_lives()
+    try:
+        yield import_ray()
+    except OSError:
+        time.sleep(POLL_S)
+        check_ray_lives()
+        raise
+
+
+def check_ray_lives() -> None:
+    for lifeline in _lifelines:
+        if lifeline.is_cut():
+            raise WorkerError(
+                f"Ray is lost: {lifeline.name} was killed or has crashed, perhaps for want of "
+                "memory; what is saved can be continued with --resume"
+            ) from None
+
+
+def fetch(references: Sequence[Any]) -> list[Any]:
+    """What tasks give, when all are done."""
+    waiting = list(references)
+    while waiting:
+        with living_ray() as ray:
+            _done, waiting = ray.wait(waiting, num_returns=len(waiting), timeout=POLL_S)
+    with living_ray() as ray:
+        return list(ray.get(list(references)))
+
+
 def run_tasks(
     function: Callable[..., Any], jobs: Sequence[tuple[Any, ...]], shared: Any
 ) -> list[Any]:
@@ -88,9 +133,39 @@ def run_tasks(
     shared: the same for all; it is sent once to each machine. What is lost with a machine is
     done again.
     """
-    ray = import_ray()
-    remote, reference = ray.remote(num_cpus=1)(function), ray.put(shared)
-    return list(ray.get([remote.remote(reference, *job) for job in jobs]))
+    with living_ray() as ray:
+        remote, reference = ray.remote(num_cpus=1)(_run_task), ray.put(shared)
+        asked = [remote.remote(workplace(), function, reference, *job) for job in jobs]
+    try:
+        return fetch(asked)
+    except ray.exceptions.RayError as error:
+        if isinstance(error, PhalanxError):  # a task's own, which Ray has made one of its own too
+            raise
+        raise WorkerError(f"a task on Ray failed: {last_line(error)}") from None
+
+
+class Workplace(NamedTuple):
+    """Where a process works and imports from."""
+
+    folder: str
+    imports: list[str]
+
+
+def workplace() -> Workplace:
+    """That of this process, for one elsewhere to `move_to`."""
+    return Workplace(os.getcwd(), [place or os.getcwd() for place in sys.path])
+
+
+def move_to(place: Workplace) -> None:
+    """Work there too, if there is such a folder here; what only that place has can be imported."""
+    sys.path.extend(folder for folder in place.imports if folder not in sys.path)
+    with contextlib.suppress(OSError):
+        os.chdir(place.folder)
+
+
+def _run_task(place: Workplace, function: Callable[..., Any], *arguments: Any) -> Any:
+    move_to(place)
+    return function(*arguments)
 
 
 def count_cpus() -> int:
@@ -104,19 +179,40 @@ def most_cores() -> int:
     return max(int(node["Resources"].get("CPU", 0)) for node in nodes)
 
 
-def _join(ray: Any, address: str | None, temp: str | None) -> None:
-    how: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
-    if address is None:
-        with _told_to_stay_on_loopback(ray):
-            ray.init(
-                address="local",
-                num_cpus=count_cores(),
-                object_store_memory=STORE_BYTES,
-                include_dashboard=False,
-                _temp_dir=temp,
-                **how,
-            )
-        return
+def _join(ray: Any, address: str | None, folder: str | None) -> None:
+    how: dict[str, Any] = {
+        "log_to_driver": False,
+        "logging_level": logging.CRITICAL,
+        "job_config": _job_config(ray),
+    }
+    worker, constants = ray._private.worker, ray._private.ray_constants
+    with contextlib.ExitStack() as meanwhile:
+        # It prints pages of a raylet's log for each process that dies.
+        meanwhile.enter_context(_replaced(worker, "listen_error_messages", lambda *_unused: None))
+        if folder is None:
+            _join_at(ray, str(address), how)
+            return
+        # For a Ray that was imported before OWN said the same.
+        meanwhile.enter_context(_replaced(constants, "ENABLE_RAY_CLUSTER", False))
+        meanwhile.enter_context(_environment({MARK: folder, "TMPDIR": folder}))
+        ray.init(
+            address="local",
+            num_cpus=count_cores(),
+            object_store_memory=STORE_BYTES,
+            include_dashboard=False,
+            _temp_dir=os.path.join(folder, "r"),  # Ray lets all the world into it
+            **how,
+        )
+
+
+def _job_config(ray: Any) -> Any:
+    """Ray's own lets all workers import from the current folder before all others."""
+    config = ray.job_config.JobConfig()
+    config._runtime_env_has_working_dir = lambda: True
+    return config
+
+
+def _join_at(ray: Any, address: str, how: Mapping[str, Any]) -> None:
     check_that_somebody_listens(address)
     try:
         with warnings.catch_warnings(), _quiet_stderr():
@@ -140,14 +236,33 @@ def _join(ray: Any, address: str | None, temp: str | None) -> None:
 
 
 @contextlib.contextmanager
-def _told_to_stay_on_loopback(ray: Any) -> Iterator[None]:
-    """What ON_LOOPBACK says, for a Ray that was imported before it was said."""
-    constants = ray._private.ray_constants
-    before, constants.ENABLE_RAY_CLUSTER = constants.ENABLE_RAY_CLUSTER, False
+def _watched(ray: Any, head_away_s: float) -> Iterator[None]:
+    """Let `living_ray` know what our connection depends on."""
+    node, before = ray._private.worker._global_node, list(_lifelines)
+    if node is not None:  # a client of Ray's, ray://, has none
+        _lifelines[:] = [
+            Lifeline("its raylet on this machine", node.raylet_socket_name),
+            Lifeline("its head", node.gcs_address, head_away_s),
+        ]
     try:
         yield
     finally:
-        constants.ENABLE_RAY_CLUSTER = before
+        for lifeline in _lifelines:
+            lifeline.close()
+        _lifelines[:] = before
+
+
+_lifelines: list[Lifeline] = []
+
+
+@contextlib.contextmanager
+def _replaced(module: Any, name: str, value: Any) -> Iterator[None]:
+    before = getattr(module, name)
+    setattr(module, name, value)
+    try:
+        yield
+    finally:
+        setattr(module, name, before)
 
 
 def check_that_somebody_listens(address: str) -> None:
@@ -173,16 +288,6 @@ def _ask_for_a_token() -> None:
     """
     if "ray" not in sys.modules and "RAY_AUTH_MODE" not in os.environ:
         os.environ.update(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32))
-
-
-@contextlib.contextmanager
-def _temporary_folder() -> Iterator[str]:
-    usual = tempfile.gettempdir()
-    path = tempfile.mkdtemp(prefix="phalanx", dir=usual if len(usual) <= LONGEST_TEMP else "/tmp")
-    try:
-        yield path
-    finally:
-        shutil.rmtree(path, ignore_errors=True)
 
 
 @contextlib.contextmanager
@@ -225,3 +330,16 @@ def _quiet_log() -> Iterator[None]:
             yield
         finally:
             log.setLevel(before)
+
+
+def first_line(error: BaseException) -> str:
+    return _lines(error)[0]
+
+
+def last_line(error: BaseException) -> str:
+    return _lines(error)[-1]
+
+
+def _lines(error: BaseException) -> list[str]:
+    lines = [line.strip() for line in str(error).splitlines()]
+    return [line for line in lines if line] or [type(error).__name__]

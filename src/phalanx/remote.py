@@ -5,6 +5,7 @@ rollouts; they come back as arrays through the object store, and weights go out 
 one reference. To the loops of training a remote sampler is a sampler like any other.
 """
 
+import contextlib
 import os
 import time
 import warnings
@@ -18,7 +19,17 @@ import phalanx
 from phalanx.cage2.crew import Crew
 from phalanx.cage2.scoring import Orders
 from phalanx.cage2.settings import kinds_of_episodes
-from phalanx.cluster import connect, import_ray
+from phalanx.cluster import (
+    Workplace,
+    connect,
+    fetch,
+    first_line,
+    import_ray,
+    last_line,
+    living_ray,
+    move_to,
+    workplace,
+)
 from phalanx.config import TrainConfig
 from phalanx.envs.faults import Fault, FaultLog
 from phalanx.errors import ConfigError, PhalanxError, WorkerError
@@ -48,14 +59,19 @@ POLL_S = 0.2  # between looks at whether the run is to stop
 class Player:
     """What runs in a Ray actor: environments, and a copy of the policy."""
 
-    def __init__(self, config: TrainConfig, first_index: int) -> None:
+    def __init__(
+        self, config: TrainConfig, first_index: int, place: Workplace | None = None
+    ) -> None:
         self.error, self.played = "", 0
+        if place is not None:
+            move_to(place)
         try:
             warnings.simplefilter("ignore")
             self.recipe = open_recipe(config, first_index=first_index)
             self.sampler = self.recipe.sampler
-        except (PhalanxError, ImportError, AttributeError, ValueError, OSError) as error:
-            self.error = " ".join(str(error).split())
+        except Exception as error:  # it would arrive as pages of Ray's
+            kind = "" if isinstance(error, PhalanxError) else f"{type(error).__name__}: "
+            self.error = kind + " ".join(str(error).split())
 
     def describe(self) -> dict[str, Any]:
         """Who and where it is, and what its environments take and give."""
@@ -99,7 +115,8 @@ class Weights:
 
     def reference(self, weights: Any, version: int) -> Any:
         if version != self._version or self._reference is None:
-            self._reference = import_ray().put(weights)
+            with living_ray() as ray:
+                self._reference = ray.put(weights)
             self._version = version
         return self._reference
 
@@ -132,6 +149,27 @@ class RemoteSampler:
         """Whether it was lost and has not played since."""
         return self._down_since is not None
 
+    def describe(self, deadline: float) -> dict[str, Any]:
+        """What it says of itself once it has opened its environments, however often it is lost."""
+        asked = None
+        while time.monotonic() < deadline:
+            asked = asked or self._call("describe")
+            with living_ray() as ray:
+                if not ray.wait([asked], timeout=POLL_S)[0]:
+                    continue
+                try:
+                    facts = dict(ray.get(asked))
+                except ray.exceptions.RayActorError as error:
+                    asked = None
+                    self._lose(first_line(error))
+                    time.sleep(POLL_S)
+                else:
+                    self._down_since = None
+                    return facts
+        raise WorkerError(
+            f"sampler {self.index} did not start in {START_S:.0f} s; see `ray status`"
+        )
+
     def take(self, weights: Any, version: int) -> None:
         self._reference, self.version = self._weights.reference(weights, version), version
 
@@ -140,22 +178,23 @@ class RemoteSampler:
         if self._pending is None:
             prices = (self.orders.gains.copy(), self.orders.costs.copy())
             told = prices if len(self.orders.allowed) else None
-            self._pending = self.actor.collect.remote(self._reference, self.version, shaping, told)
+            self._pending = self._call("collect", self._reference, self.version, shaping, told)
 
     def answer(self, wait_s: float) -> Rollout | None:
         """Its rollout if it is there in time; None if not, or if the sampler was lost."""
-        ray = import_ray()
-        ready, _ = ray.wait([self._pending], timeout=wait_s)
+        with living_ray() as ray:
+            ready, _ = ray.wait([self._pending], timeout=wait_s)
         if not ready:
             return None
         reference, self._pending = self._pending, None
-        try:
-            rollout, running = ray.get(reference)
-        except ray.exceptions.RayTaskError as error:
-            raise WorkerError(f"sampler {self.index} failed: {_last_line(error)}") from None
-        except ray.exceptions.RayError as error:
-            self._lose(_first_line(error))
-            return None
+        with living_ray() as ray:
+            try:
+                rollout, running = ray.get(reference)
+            except ray.exceptions.RayTaskError as error:
+                raise WorkerError(f"sampler {self.index} failed: {last_line(error)}") from None
+            except ray.exceptions.RayError as error:
+                self._lose(first_line(error))
+                return None
         self._down_since = None
         # Copies, all of them: a view of any part would keep the whole in the object store.
         self.running = running.copy()
@@ -173,6 +212,10 @@ class RemoteSampler:
             if self.is_down:
                 time.sleep(POLL_S)
 
+    def _call(self, method: str, *arguments: Any) -> Any:
+        with living_ray():
+            return getattr(self.actor, method).remote(*arguments)
+
     def _lose(self, why: str) -> None:
         """One loss is logged once, however often it is asked for while it starts again."""
         if self._down_since is None:
@@ -186,21 +229,24 @@ class RemoteSampler:
 
     def save(self) -> Arrays:
         """Its games; nothing if it has just been lost: then it begins new ones on resume."""
-        ray = import_ray()
         if self.is_down:
             return {}
         try:
-            return dict(ray.get(self.actor.save.remote()))
-        except ray.exceptions.RayActorError as error:
-            self._lose(_first_line(error))
+            (arrays,) = fetch([self._call("save")])
+            return dict(arrays)
+        except import_ray().exceptions.RayActorError as error:
+            self._lose(first_line(error))
+            return {}
+        except WorkerError:  # all of Ray is lost
             return {}
 
     def load(self, arrays: Arrays) -> None:
         if arrays:
-            import_ray().get(self.actor.load.remote(dict(arrays)))
+            fetch([self._call("load", dict(arrays))])
 
     def close(self) -> None:
-        import_ray().kill(self.actor)
+        with contextlib.suppress(WorkerError), living_ray() as ray:
+            ray.kill(self.actor)
 
 
 class Losses(FaultLog):
@@ -296,7 +342,8 @@ class Together:
 
 def cpus_for_each(config: TrainConfig, count: int) -> float:
     """CPUs that a sampler reserves: as asked for, else an even share of what there is."""
-    there = float(import_ray().cluster_resources().get("CPU", 0.0))
+    with living_ray() as ray:
+        there = float(ray.cluster_resources().get("CPU", 0.0))
     wanted = config.cpus_per_sampler
     if wanted is None:
         return min(1.0, there / count)
@@ -351,16 +398,10 @@ def open_samplers(config: TrainConfig) -> tuple[list[RemoteSampler], list[dict[s
             seed=config.seed if config.env == "cage2" else config.seed + 1_000_003 * index,
             device="cpu", overlap=False, algo="ppo" if config.env == "cage2" else config.algo,
         )  # fmt: skip
-        actor = remote.remote(part, low)
+        actor = remote.remote(part, low, workplace())
         samplers.append(RemoteSampler(actor, index, range(low, high), orders, weights, log))
-    asked = [sampler.actor.describe.remote() for sampler in samplers]
-    _ready, late = ray.wait(asked, num_returns=len(asked), timeout=START_S)
-    if late:
-        raise WorkerError(
-            f"{len(late)} of {len(asked)} samplers did not start in {START_S:.0f} s; "
-            "see `ray status`"
-        )
-    facts = ray.get(asked)
+    deadline = time.monotonic() + START_S
+    facts = [sampler.describe(deadline) for sampler in samplers]
     for sampler, fact in zip(samplers, facts, strict=True):
         where = f"sampler {sampler.index} on node {fact['node'][:8]}"
         if fact["error"]:
@@ -390,14 +431,3 @@ def open_stepper(
     from phalanx.torch_recipe import open_module_stepper
 
     return (*open_module_stepper(config, policy, network), kinds)
-
-
-def _first_line(error: BaseException) -> str:
-    return next(
-        (line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__
-    )
-
-
-def _last_line(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[-1] if lines else type(error).__name__

@@ -13,7 +13,7 @@ from phalanx.beliefs import Beliefs, Visit
 from phalanx.cage2.workflow import NAMED_ORDERS, order_name, order_number
 from phalanx.checkpoint import last_checkpoint
 from phalanx.cluster import connected, count_cpus, run_tasks
-from phalanx.errors import RunError
+from phalanx.errors import RunError, WorkerError
 from phalanx.evaluation import interval
 from phalanx.learn.sampler import Stopped
 from phalanx.machine import describe_versions, peak_memory_mb
@@ -169,6 +169,10 @@ class Search:
                 self.conclude()
         except (Stopped, KeyboardInterrupt):
             self.stopped = True
+        except WorkerError:
+            self.phase = "failed"
+            self.save()
+            raise
         self.phase = "stopped" if self.stopped else "finished"
         self.save()
 

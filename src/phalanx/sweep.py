@@ -3,10 +3,8 @@
 import contextlib
 import csv
 import io
-import os
 import shutil
 import signal
-import sys
 import threading
 import time
 import traceback
@@ -19,8 +17,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import stdtrit
 
-from phalanx.cluster import connected, most_cores, silence
-from phalanx.errors import ConfigError, PhalanxError, RunError
+from phalanx.cluster import (
+    check_ray_lives,
+    connected,
+    most_cores,
+    move_to,
+    silence,
+    workplace,
+)
+from phalanx.errors import ConfigError, PhalanxError, RunError, WorkerError
 from phalanx.evaluation import HALF_WIDTH
 from phalanx.machine import describe_versions
 from phalanx.results import write_json, write_text
@@ -68,6 +73,7 @@ class Sweep:
         self.running: set[int] = set()
         self.outcomes: dict[int, Outcome] = {}
         self.stopped = False
+        self.lost: WorkerError | None = None  # Ray, with all trials that were running
         self.seconds = 0.0
 
     @property
@@ -114,7 +120,7 @@ class Sweep:
         write_text(self.path / "sweep.csv", rows.getvalue())
         states = [self.outcome(trial).state for trial in self.config.trials]
         facts = {
-            "state": "stopped" if self.stopped else "finished" if self.is_over else "running",
+            "state": self.state,
             "trials": {state: states.count(state) for state in dict.fromkeys(states)},
             "seconds": self.seconds,
             "combinations": [one._asdict() for one in self.ranking()],
@@ -126,8 +132,12 @@ class Sweep:
         write_json(self.path / "summary.json", facts)
 
     @property
-    def is_over(self) -> bool:
-        return len(self.outcomes) == len(self.config.trials)
+    def state(self) -> str:
+        if self.lost is not None:
+            return "failed"
+        if self.stopped:
+            return "stopped"
+        return "finished" if len(self.outcomes) == len(self.config.trials) else "running"
 
 
 def over_seeds(outcomes: Sequence[Outcome]) -> tuple[float | None, float | None]:
@@ -168,7 +178,12 @@ def sweep(config: SweepConfig, heard: Callable[[Sweep], None] = lambda swept: No
         with contextlib.suppress(_StopNow):
             _tuner(ray.tune, swept, desk, heard).fit()
         swept.seconds = time.monotonic() - began
+        if swept.lost is not None:
+            for number in list(swept.running):
+                swept.record(number, Outcome("failed", error=str(swept.lost)))
         swept.write()
+        if swept.lost is not None:
+            raise swept.lost
     return swept
 
 
@@ -178,12 +193,10 @@ def _tuner(tune: Any, swept: Sweep, desk: Path, heard: Callable[[Sweep], None]) 
         trial._replace(config=replace(trial.config, output_dir=trial.path.parent.absolute()))
         for trial in config.trials
     ]
-    here, imports = os.getcwd(), [place or os.getcwd() for place in sys.path]
+    here = workplace()
 
     def trial_of(chosen: dict[str, Any]) -> dict[str, Any]:
-        sys.path.extend(place for place in imports if place not in sys.path)
-        if os.path.isdir(here):
-            os.chdir(here)
+        move_to(here)
         return play(trials[chosen["trial"]], desk / "stop", tune.report)
 
     return tune.Tuner(
@@ -258,6 +271,13 @@ def _watcher(tune: Any, swept: Sweep, heard: Callable[[Sweep], None]) -> Any:
         def __getstate__(self) -> dict[str, Any]:
             return {}  # Tune saves what it is given; a progress line cannot be
 
+        def on_step_begin(self, **_unused_rest: Any) -> None:
+            try:
+                check_ray_lives()
+            except WorkerError as error:
+                self.swept.lost = error
+                raise _StopNow from None
+
         def on_trial_start(self, *, trial: Any, **_unused_rest: Any) -> None:
             self.swept.running.add(trial.config["trial"])
             self.heard(self.swept)
@@ -300,7 +320,7 @@ def _folder(desk: Path) -> Iterator[None]:
 
 
 class _StopNow(BaseException):
-    """Asked a second time: do not wait for the running trials."""
+    """Asked a second time, or Ray is lost: do not wait for the running trials."""
 
 
 @contextlib.contextmanager
