@@ -178,10 +178,10 @@ class Copy:
         shutil.copytree(SOURCES, folder / "src" / "phalanx")
         for path in (folder / "src").rglob("*.py"):
             path.write_text(path.read_text() + "#" * PADDING)
-        rule = folder / "src" / "phalanx" / "cage2" / "rule.py"
-        text, own = rule.read_text(), 'os.environ["PHALANX_MUTANT"]'
+        kept = folder / "src" / "phalanx" / "cage2" / "kept.py"
+        text, own = kept.read_text(), 'os.environ["PHALANX_MUTANT"]'
         assert "return digest.hexdigest()[:16]" in text
-        rule.write_text(text.replace("return digest.hexdigest()[:16]", f"return {own}"))
+        kept.write_text(text.replace("return digest.hexdigest()[:16]", f"return {own}"))
 
     def check(self, modules: list[str]) -> None:
         """Without a change every test must pass, or nothing could be learnt."""

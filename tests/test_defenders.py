@@ -112,7 +112,7 @@ KINDS = [Blue, WithReset, WithReset(), make_blue, Batched, Batched(), OfTheOrigi
          OfTheOriginal(), Recurrent, Recurrent()]  # fmt: skip
 
 
-@pytest.mark.parametrize("own", KINDS, ids=str)
+@pytest.mark.parametrize("own", KINDS, ids=[f"kind{k}" for k in range(len(KINDS))])
 def test_every_interface_plays_the_same_episodes(own: Any) -> None:
     assert means(own) == means(Blue, episodes=40)
     assert means(own)[1] < means("react-restore")[1]
