@@ -355,7 +355,7 @@ def test_shards_that_do_not_belong_together_are_refused(
         search(SearchConfig(merge=(one, other.folder.path), output_dir=tmp_path, name="x"))
     with pytest.raises(RunError, match="given twice"):
         search(SearchConfig(merge=(one, one), output_dir=tmp_path, name="x"))
-    with pytest.raises(RunError, match="no search to merge"):
+    with pytest.raises(RunError, match="holds no search"):
         search(SearchConfig(merge=(two, tmp_path), output_dir=tmp_path, name="x"))
     assert not (tmp_path / "x").exists()
 

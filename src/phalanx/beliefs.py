@@ -2,25 +2,27 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from phalanx.cage2.workflow import DISTANCES, NUM_ORDERS
 from phalanx.learn.gp_ucb import Posterior, chance_of_passing, choose, fit, upper_bounds
+from phalanx.settings import Within, checked
 
 COMPLIANCE_SPREAD = 0.2  # by how much orders differ in it, before any was tried
 Floats = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True)
+@checked
+@dataclass(frozen=True, kw_only=True)
 class Visit:
     """One order that was tried: a row of search.csv."""
 
     iteration: int
     shard: str
-    workflow: int
+    workflow: Annotated[int, Within(0, NUM_ORDERS - 1)]
     order: str
     chosen_by: str
     """named, gp_ucb or exhaustive"""

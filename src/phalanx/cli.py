@@ -21,6 +21,8 @@ from phalanx.flags import add_flags, from_flags
 from phalanx.search_config import SearchConfig
 from phalanx.sweep_config import SweepConfig
 
+LONGEST_LINE = 1000  # characters
+
 
 class Command(NamedTuple):
     config: type
@@ -67,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except PhalanxError as error:
-        print(f"phalanx: {error}", file=sys.stderr)
+        print(f"phalanx: {in_one_line(error)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("phalanx: interrupted", file=sys.stderr)
@@ -79,8 +81,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"phalanx: not enough memory ({error}); ask for less at a time", file=sys.stderr)
         return 2
     except (OSError, UnicodeEncodeError) as error:
-        print(f"phalanx: reading or writing failed: {error}", file=sys.stderr)
+        print(f"phalanx: reading or writing failed: {in_one_line(error)}", file=sys.stderr)
         return 1
+
+
+def in_one_line(error: BaseException) -> str:
+    """What an error says, whatever a file or a name has put into it: one line, and not too long."""
+    line = " ".join(str(error).split())
+    line = "".join(char if char.isprintable() else "?" for char in line)
+    return line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]} ..."
 
 
 def _run(arguments: list[str]) -> int:

@@ -175,8 +175,9 @@ def _convert(name: str, kind: Any, text: str) -> Any:
 
 def _default_text(item: Any) -> str:
     if "cage2" in item.metadata:
-        cage2, other = item.metadata["cage2"], item.metadata["other"]
-        both = cage2 if cage2 == other else f"{cage2} for cage2, {other} for others"
+        pair = {"cage2": item.metadata["cage2"], "others": item.metadata["other"]}
+        words = [f"{value} for {which}" for which, value in pair.items() if value is not None]
+        both = pair["cage2"] if pair["cage2"] == pair["others"] else ", ".join(words)
         for algo in ("impala", "a3c"):
             if algo in item.metadata:
                 first, second = item.metadata[algo]

@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import json
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -30,6 +29,7 @@ from phalanx.search_logs import (
     joined_settings,
     read_csv,
     read_shard,
+    read_summary,
     update_rows,
 )
 from phalanx.settings_file import read_settings
@@ -354,7 +354,7 @@ class Search:
         path = self.folder.path / "summary.json"
         if not path.exists():
             return
-        saved = json.loads(path.read_text())
+        saved = read_summary(self.folder.path)
         mine = self.config.as_dict()
         differ = [k for k in mine if k not in MAY_CHANGE and mine[k] != saved["config"].get(k)]
         if differ:
@@ -362,7 +362,7 @@ class Search:
                 f"{self.folder.path} was searched with another {', '.join(differ)}; leave that "
                 "out, or begin a new search"
             )
-        self.visits = [Visit(**visit) for visit in saved["visits"]]
+        self.visits = saved["visits"]
         self.finals, self.winner = saved["finals"], saved["winner"]
         self.spent, self.seconds = saved["spent"], saved["seconds"]
         self.merged = saved["merged"]
@@ -374,13 +374,13 @@ class Search:
         """What the shards have found, as one search would have logged it."""
         self.merged = [str(folder) for folder in folders]
         for folder, shard in zip(folders, shards, strict=True):
-            self.visits += [Visit(**visit) for visit in shard["visits"]]
+            self.visits += shard["visits"]
             for phase, episodes in shard["spent"].items():
                 self.spent[phase] = self.spent.get(phase, 0) + episodes
             self._merged_updates += read_csv(folder / "updates.csv")
             self.seconds += float(shard["seconds"])
             for visit in shard["visits"]:
-                number = int(visit["workflow"])
+                number = visit.workflow
                 path = find_policy(folder, shard["config"]["start_from"], number)
                 self.workshop.keep_policy(path, number, f"{number:03d}")
         self.visits.sort(key=lambda visit: (visit.iteration, visit.shard))

@@ -90,18 +90,33 @@ def update_rows(
 # --- shards ---------------------------------------------------------------------------------------
 
 
-def read_shard(folder: Path) -> dict[str, Any]:
-    """The summary of a finished shard."""
+KINDS = {
+    "state": str, "config": dict, "visits": list, "spent": dict, "seconds": float, "finals": list,
+    "merged": list,
+}  # fmt: skip
+LARGEST_SUMMARY = 1 << 24  # bytes; 120 visits take a hundredth of that
+
+
+def read_summary(folder: Path) -> dict[str, Any]:
+    """What a search has written of itself; its visits as such."""
     path = folder / "summary.json"
     try:
-        facts = json.loads(path.read_text())
-        state = facts["state"]
-        _visits, _config = facts["visits"], facts["config"]
-    except (OSError, ValueError, KeyError, TypeError):
-        raise RunError(
-            f"{folder} holds no search to merge; give folders of phalanx search"
-        ) from None
-    if state != "finished":
+        with path.open("rb") as file:
+            facts = json.loads(file.read(LARGEST_SUMMARY))
+        if not all(isinstance(facts[name], kind) for name, kind in KINDS.items()):
+            raise TypeError
+        if not all(type(episodes) is int for episodes in facts["spent"].values()):
+            raise TypeError
+        facts["visits"] = [Visit(**visit) for visit in facts["visits"]]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        raise RunError(f"{folder} holds no search; give folders of phalanx search") from None
+    return dict(facts)
+
+
+def read_shard(folder: Path) -> dict[str, Any]:
+    """The summary of a finished shard."""
+    facts = read_summary(folder)
+    if facts["state"] != "finished":
         raise RunError(f"{folder} is not finished: phalanx search --resume {folder}")
     return facts
 

@@ -187,7 +187,8 @@ def _default(config: Any, item: Any) -> Any:
 
 def _checked(config: type, name: str, value: Any) -> Any:
     hint, notes = hints_of(config)[name]
-    if value is None and config.__dataclass_fields__[name].default is None:  # type: ignore[attr-defined]
+    default = config.__dataclass_fields__[name].default  # type: ignore[attr-defined]
+    if value is None and (default is None or NoneType in typing.get_args(hint)):
         return None
     kinds = _kinds(hint)
     if kinds == (tuple,):
