@@ -5,6 +5,7 @@ import dataclasses
 import json
 import shutil
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from phalanx.errors import ConfigError, RunError
 from phalanx.evaluate_config import EvaluateConfig
 from phalanx.evaluation import play_cells
 from phalanx.search import Search, search
-from phalanx.search_command import show_results, show_shard
+from phalanx.search_command import draw, show_results, show_shard
 from phalanx.search_config import SearchConfig
 from phalanx.search_logs import joined_settings, read_shard
 
@@ -329,6 +330,16 @@ def test_a_shard_prints_its_table_also_when_no_order_passed(
     assert said.count("did not pass the gate") == min(10, len(failed))
     assert all(short_name(visit.workflow) in said for visit in failed[:1])
     assert "phalanx search --merge" in said
+
+
+def test_a_search_without_matplotlib_says_what_brings_its_plots(
+    found: Search, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    draw(found)
+    assert capsys.readouterr().out == (
+        "no plots: plots need matplotlib: pip install 'phalanx[plots]'\n"
+    )
 
 
 def test_a_merge_that_was_killed_can_only_be_begun_anew(
