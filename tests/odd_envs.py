@@ -140,10 +140,6 @@ class TellsAList(Answers):
     instead = {"info": ["a"]}  # noqa: RUF012
 
 
-class TellsNothing(Answers):
-    instead = {"info": None}  # noqa: RUF012
-
-
 class SaysOne(Answers):
     """As environments do that count in numpy."""
 

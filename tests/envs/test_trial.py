@@ -105,7 +105,7 @@ STANDARD = ("json", "socket", "pickle", "dataclasses", "select", "array", "numpy
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path) -> Path:
     """One's own environment, and files that have the names of other people's modules."""
     (tmp_path / "mine.py").write_text(MINE)
     (tmp_path / "helper.py").write_text(HELPER)
@@ -116,9 +116,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def phalanx(folder: Path, program: str) -> "subprocess.CompletedProcess[str]":
+    """Run a program that lies elsewhere, as the command does."""
     root = Path(__file__).parent.parent.parent
+    (folder / "bin").mkdir()
+    (folder / "bin" / "phalanx").write_text(program)
     return subprocess.run(
-        [sys.executable, "-P", "-c", program],
+        [sys.executable, folder / "bin" / "phalanx"],
         cwd=folder, capture_output=True, text=True, check=False,
         env={**os.environ, "PYTHONPATH": f"{root / 'src'}:{root}"},
     )  # fmt: skip

@@ -41,6 +41,12 @@ class Report(Protocol):
     def __call__(self, env_id: int, what: str, trace: str, action: Any) -> None: ...
 
 
+def ending(terminated: Any, truncated: Any) -> int:
+    """The flags of a row whose environment says so."""
+    said = checked_flag(terminated, "terminated"), checked_flag(truncated, "truncated")
+    return TERMINATED * said[0] | TRUNCATED * said[1]
+
+
 class Block:
     """Environments `indices` of a pool; their rows are on the board.
 
@@ -99,7 +105,8 @@ class Block:
             self._flags,
             self._rewards,
         )
-        returns, lengths, infinity = self._returns, self._lengths, float("inf")
+        returns, lengths = self._returns, self._lengths
+        highest, lowest = float("inf"), -float("inf")
         for i in remaining:
             now[worker] = i
             if i < 0:
@@ -107,18 +114,15 @@ class Block:
                 self._follow_order(i)
             else:
                 obs, reward, terminated, truncated, info = steps[i](read_action(i))
-                if not -infinity < reward < infinity:
+                if not lowest < reward < highest:
                     raise WrongValue(f"reward is {reward}, not a finite number")
                 rewards[i] = reward
                 returns[i] += reward
                 lengths[i] += 1
-                if info.__class__ is not dict:
-                    info = checked_info(info)
-                if terminated is not False or truncated is not False:
-                    terminated = checked_flag(terminated, "terminated")
-                    truncated = checked_flag(truncated, "truncated")
-                if terminated or truncated:
-                    self._end(i, obs, terminated, truncated, info)
+                if (terminated is not False or truncated is not False) and (
+                    ended := ending(terminated, truncated)
+                ):
+                    self._end(i, obs, ended, info)
                 else:
                     write(i, obs)
                     flags[i] = 0
@@ -127,15 +131,15 @@ class Block:
             if publish is not None:
                 publish(i)
 
-    def _end(self, i: int, obs: Any, terminated: bool, truncated: bool, info: Info) -> None:
+    def _end(self, i: int, obs: Any, ended: int, info: Info) -> None:
         """Keep the last observation and the statistics, and begin the next episode."""
         self._write_final(i, obs)
         self._board.episode_returns[i] = self._returns[i]
         self._board.episode_lengths[i] = self._lengths[i]
         first, reset_info = checked_reset(self.envs[i].reset())
-        final = {k: v for k, v in info.items() if k != "action_mask"} if info else {}
+        final = {k: v for k, v in checked_info(info or {}).items() if k != "action_mask"}
         self._start(i, first, {**reset_info, "final_info": final} if final else reset_info)
-        self._flags[i] |= TERMINATED * terminated | TRUNCATED * truncated
+        self._flags[i] |= ended
 
     def _follow_order(self, i: int) -> None:
         order = int(self._board.orders[i])
@@ -161,6 +165,7 @@ class Block:
 
     def _tell(self, i: int, info: Info) -> None:
         """The mask goes to the board; the rest is kept for whoever wants infos."""
+        info = checked_info(info)
         if self._board.shape.num_masked and "action_mask" in info:
             mask = np.asarray(info["action_mask"])
             if mask.shape != self._board.masks.shape[1:]:
