@@ -51,9 +51,14 @@ def try_first(
     if nurse is None:
         with tried(factory, name, seed=seed, measure=measure) as trial:
             return trial, None, why_here
-    trial = try_apart(nurse, name, seed, measure, step_timeout, start_timeout)
-    if hasattr(factory, "prepare"):  # what environments tell may be of classes that it defines
-        factory.prepare()
+    try:
+        nurse.try_out(name, seed, measure)
+        trial = _Attempt(nurse, name, step_timeout, start_timeout).outcome()
+        if hasattr(factory, "prepare"):  # what environments tell may be of classes that it defines
+            factory.prepare()
+    except BaseException:
+        nurse.close()
+        raise
     return trial, nurse, ""
 
 
@@ -62,18 +67,6 @@ def _open_nurse(factory: Factory, n_envs: Count, num_workers: Count, start_timeo
         raise CannotGo(f"worker processes need Linux, this is {sys.platform}: num_workers=0")
     most = min([num_cores(), *(count for count in (n_envs, num_workers) if count != "auto")])
     return Nurse(packed(factory), num_cores() // most, start_timeout)
-
-
-def try_apart(
-    nurse: Nurse, name: str, seed: int, measure: bool, step_timeout: float, start_timeout: float
-) -> Trial:
-    """What an environment shows in a process of its own; if it is refused, nothing is left."""
-    try:
-        nurse.try_out(name, seed, measure)
-        return _Attempt(nurse, name, step_timeout, start_timeout).outcome()
-    except BaseException:
-        nurse.close()
-        raise
 
 
 class _Attempt:
