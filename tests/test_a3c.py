@@ -153,13 +153,12 @@ def test_a_killed_or_halted_worker_is_replaced_and_nothing_is_counted_twice(
         if not killed and run.steps > 1_000:
             killed.append(run.source.pids[0])
             os.kill(killed[0], number)
-            time.sleep(1.5)  # the other one does not wait
+        run.enough = run.faults_recorded > 0
 
-    run = train(config(tmp_path, total_steps=40_000, step_timeout=1.0), on_update=kill_one)
+    run = train(config(tmp_path, total_steps=10**7, step_timeout=1.0), on_update=kill_one)
     (fault,) = rows(tmp_path / "run", "faults")
     assert told in fault["what"]
     assert told in capfd.readouterr().err
-    assert 40_000 <= run.steps <= 40_000 + 2 * 8 * 8
     assert run.steps == 8 * sum(run.lags.values())
 
 
@@ -189,8 +188,11 @@ def test_what_cannot_work_is_refused_in_one_line(
 
 
 def test_a_loss_that_is_no_number_stops_the_run(tmp_path: Path) -> None:
+    def spoil(run: Run) -> None:
+        run.source.shared.weights[:] = np.nan
+
     with pytest.raises(Exception, match="that is no number"):
-        train(config(tmp_path, learning_rate=1e30, final_learning_rate=1e30, total_steps=10**6))
+        train(config(tmp_path, total_steps=10**6), on_update=spoil)
     assert summary(tmp_path / "run")["state"] == "failed"
 
 

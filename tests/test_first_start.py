@@ -107,9 +107,9 @@ def forms():
     kept = [one for one in kernels if isinstance(one._cache, KeptKernel)]
     return {f"{one.__name__}{types}" for one in kept for types in one.overloads}
 
-def noted(run, on_update):
+def noted(run, *rest):
     before = forms()
-    loop(run, on_update)
+    loop(run, *rest)
     print(f"late in {run.config.name}: {forms() - before}")
 
 loop, training._loop = training._loop, noted
@@ -117,7 +117,7 @@ for name, changes in {
     "pool": {"env": "CartPole-v1", "wait_for": 3, "num_workers": 0},
     "impala": {"algo": "impala", "workflow": "all", "num_samplers": 2},
     "torch": {"learner": "torch"},
-    "replay": {"replay": 1, "num_threads": 2},
+    "replay": {"algo": "impala", "replay": 1, "num_threads": 2},
 }.items():
     training.train(small(Path(sys.argv[1]), name, **changes))
 """

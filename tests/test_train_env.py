@@ -305,7 +305,7 @@ def test_an_environment_may_be_given_as_a_function(
         phalanx.train(short(tmp_path, "x", env=again.env_name))
     assert main(["train", "--resume", str(tmp_path / "given"), "--total-steps", "9999"]) == 2
     assert capsys.readouterr().err.count("give it again") == 1
-    with pytest.raises(ConfigError, match="env is 7: give a name, or a function"):
+    with pytest.raises(ConfigError, match="env must be a word or a function, got 7"):
         TrainConfig(env=7)  # type: ignore[arg-type]
 
 

@@ -215,5 +215,5 @@ def module_logits(module: Any, truth_size: int) -> Callable[[npt.NDArray[Any]], 
 
 def defender_of(run: Any) -> TrainedDefender:
     """The policy of a run in memory."""
-    truth_size = run.sampler.rollout.truth.shape[2] if run.config.env == "cage2" else 0
+    truth_size = policy_sizes(run.config)["truth_size"] if run.config.env == "cage2" else 0
     return _defender_of(run.config, run.learner.stepper, truth_size)

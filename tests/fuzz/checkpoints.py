@@ -18,13 +18,12 @@ from tests.fuzz.case import Case, Dice, Places, choose
 from tests.fuzz.damage import damage_bytes
 
 TINY = [
-    "--total-steps", "40", "--n-envs", "2", "--update-steps", "5", "--horizon", "5", "--hidden",
-    "4",
+    "--total-steps", "40", "--n-envs", "2", "--update-steps", "5", "--hidden", "4",
     "--num-threads", "1", "--minibatch-size", "4",
 ]  # fmt: skip
 RUNS = {
-    "plain": [],
-    "gate": ["--workflow", "all", "--alignment", "gate"],
+    "plain": ["--horizon", "5"],
+    "gate": ["--horizon", "5", "--workflow", "all", "--alignment", "gate"],
     "cartpole": ["--env", "CartPole-v1", "--num-workers", "0"],
 }
 AGENT = "agent.npz"
