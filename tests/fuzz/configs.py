@@ -3,6 +3,7 @@
 import dataclasses
 import shutil
 import typing
+from collections.abc import Callable
 from typing import Any
 
 import yaml
@@ -110,7 +111,7 @@ def _values(dice: Dice, _honest: bytes) -> Made:
 
 
 def _kinds(hint: Any) -> set[Any]:
-    inner = typing.get_args(hint)
+    inner = () if typing.get_origin(hint) is Callable else typing.get_args(hint)
     return set().union(*(_kinds(one) for one in inner if one is not ...)) if inner else {hint}
 
 
