@@ -9,6 +9,7 @@ Works on a copy of the sources in a folder of its own; the checkout is only read
 import ast
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from typing import NamedTuple
 
 HERE = Path(__file__).parent
 SOURCES = HERE.parent / "src" / "phalanx"
+LONGEST_S = 600  # for tests whose time is not known
 PATIENCE = 4  # times as long as without a change: what never ends is noticed, too
 
 # The nearest tests of a module, the quickest first.
@@ -30,16 +32,18 @@ TESTS: dict[str, str] = {
     "checkpoint": "test_checkpoint test_run_folder",
     "arrays_file": "test_checkpoint",
     "facts": "test_checkpoint test_run_folder",
-    "run_folder": "test_tables test_run_folder",
+    "run_folder": "test_rows test_run_folder test_training",
     "results": "test_run_folder test_cli test_evaluate",
-    "flags": "test_flags test_cli",
-    "config": "test_cli test_training",
-    "trust": "test_cli test_run_folder",
+    "flags": "test_flags test_settings test_cli",
+    "config": "test_settings test_cli test_training",
+    "settings": "test_settings test_cli",
+    "settings_file": "test_settings",
+    "trust": "test_settings",
     "tally": "test_tally test_training test_training_workflows",
-    "recipe": "test_training test_training_workflows test_train_env",
-    "run": "test_training test_training_workflows test_train_env",
-    "training": "test_training test_run_folder test_train_env",
-    "sources": "learn/test_rollout test_training test_train_env",
+    "recipe": "test_training test_training_workflows",
+    "run": "test_training test_training_workflows",
+    "training": "test_training test_run_folder",
+    "sources": "learn/test_rollout test_training",
     "cage2/saved_games": "test_checkpoint cage2/test_batch test_run_folder",
     "learn/a3c": "learn/test_a3c test_a3c",
     "learn/actor": "learn/test_pool_sampler test_train_env",
@@ -65,11 +69,12 @@ TESTS: dict[str, str] = {
     "learn/stepper": "learn/test_ppo learn/test_plain test_training",
 }
 ENVS = (
-    "arrived", "auto", "block", "channel", "faults", "layout", "nurse", "nursery", "pool", "serial",
-    "shared_memory", "staff", "trial", "vector", "waiting", "worker", "workers",
+    "answers", "arrived", "auto", "block", "channel", "closing", "faults", "first_try", "layout",
+    "nurse", "nursery", "places", "pool", "serial", "settings", "shared_memory", "staff", "trial",
+    "vector", "waiting", "worker", "workers",
 )  # fmt: skip
 TESTS |= {
-    f"envs/{name}": "envs/test_pool envs/test_faults envs/test_vector test_train_env"
+    f"envs/{name}": "envs/test_pool envs/test_trial envs/test_faults envs/test_vector"
     for name in ENVS
 }
 SWAPS = {
@@ -187,8 +192,8 @@ class Copy:
         """Without a change every test must pass, or nothing could be learnt."""
         for tests in sorted({TESTS[module] for module in modules}):
             began = time.monotonic()
-            if self._fails(tests, "none"):
-                raise SystemExit(f"{tests} fail already, without any change")
+            if failed := self._fails(tests, "none"):
+                raise SystemExit(f"{failed} fails already, without any change")
             self.seconds[tests] = time.monotonic() - began
 
     def notices(self, mutant: Mutant) -> bool:
@@ -202,30 +207,38 @@ class Copy:
             path.write_text("\n".join(lines)[: len(whole)].ljust(len(whole), "#"))
             os.utime(path, ns=(when, when))
             kept = "none" if not mutant.is_compiled else "one"
-            tests = TESTS[mutant.module]
-            return self._fails(tests, kept) and self._fails(tests, kept)
+            failed = self._fails(TESTS[mutant.module], kept)
+            return bool(failed) and bool(self._fails(failed, kept))
         finally:
             path.write_text(whole)
             os.utime(path, ns=(when, when))
             shutil.rmtree(self.folder / "cache" / "cage2-one", ignore_errors=True)
 
-    def _fails(self, tests: str, kept: str) -> bool:
+    def _fails(self, tests: str, kept: str) -> str:
+        """The test that fails, or all if that is not told; "" if none does."""
         own = {"PHALANX_CACHE_DIR": str(self.folder / "cache"), "PHALANX_MUTANT": kept}
-        limit = 30 + PATIENCE * self.seconds[tests] if tests in self.seconds else None
+        limit = 30 + PATIENCE * self.seconds.get(tests, LONGEST_S / PATIENCE)
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
         try:
             ran = subprocess.run(
-                [*command, *(str(HERE / f"{name}.py") for name in tests.split())],
+                [*command, *(_place(name) for name in tests.split())],
                 env={
                     **os.environ, **own, "PYTHONPATH": str(self.folder / "src"),
                     "PYTHONDONTWRITEBYTECODE": "1",
                 },
-                cwd=HERE.parent, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                cwd=HERE.parent, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
                 timeout=limit, check=False,
             )  # fmt: skip
         except subprocess.TimeoutExpired:
-            return True
-        return ran.returncode != 0
+            return tests
+        if ran.returncode == 0:
+            return ""
+        told = re.search(r"^FAILED (tests/\S+)", ran.stdout, re.M)
+        return told[1] if told and "[" not in told[1] else tests
+
+
+def _place(test: str) -> str:
+    return test if "::" in test else str(HERE / f"{test}.py")
 
 
 def main() -> int:
@@ -233,6 +246,8 @@ def main() -> int:
     parser.add_argument("--modules", nargs="+", default=list(TESTS), choices=list(TESTS))
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--part", default="1/1", help="i/n: every n-th of these, for many cores")
+    parser.add_argument("--unchecked", action="store_true", help="tests are known to pass now")
     parser.add_argument("--plain", action="store_true", help="nothing that is compiled: quicker")
     parser.add_argument("--tests", nargs="+", help="these instead, such as learn/test_gate")
     parser.add_argument("--line", type=int, help="all changes of this line of the module")
@@ -244,10 +259,12 @@ def main() -> int:
     chosen = random.Random(asked.seed).sample(every, min(asked.count, len(every)))
     if asked.line is not None:
         chosen = [one for one in every if one.line == asked.line]
-    survivors = []
+    part, parts = map(int, asked.part.split("/"))
+    chosen, survivors = chosen[part - 1 :: parts], []
     with tempfile.TemporaryDirectory(prefix="phalanx-mutants-") as folder:
         copy = Copy(Path(folder))
-        copy.check(sorted({one.module for one in chosen}))
+        if not asked.unchecked:
+            copy.check(sorted({one.module for one in chosen}))
         for number, mutant in enumerate(chosen, 1):
             began = time.monotonic()
             noticed = copy.notices(mutant)

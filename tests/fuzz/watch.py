@@ -101,7 +101,8 @@ class Fuzzer:
         return Judged(case, verdict, why)
 
     def _verdict(self, case: Case, answer: dict[str, Any]) -> tuple[str, str]:
-        lines = answer["said"].splitlines()
+        # A run that begins says so; of one that has, the line that ends it comes after that.
+        lines = [one for one in answer["said"].splitlines() if not one.startswith("training with ")]
         foreign = FOREIGN.intersection(answer["imported"])
         if foreign:
             return "foreign code", f"imported {', '.join(sorted(foreign))}"

@@ -84,9 +84,11 @@ def advantage_rows(
 
 
 def normalise(advantages: Floats) -> Floats:
-    return (advantages - advantages.mean()) / (advantages.std() + np.float32(1e-8))
+    with np.errstate(all="ignore"):  # what is no number shows in the loss
+        return (advantages - advantages.mean()) / (advantages.std() + np.float32(1e-8))
 
 
 def explained_variance(targets: Any, values: Any) -> float:
     """How much of the targets' variance the critic explained; 1 is all."""
-    return float(1 - np.var(targets - values) / (np.var(targets) + 1e-8))
+    with np.errstate(all="ignore"):  # what is no number is told by whoever asked
+        return float(1 - np.var(targets - values) / (np.var(targets) + 1e-8))
