@@ -40,7 +40,7 @@ TESTS: dict[str, str] = {
     "settings_file": "test_settings",
     "trust": "test_settings",
     "tally": "test_tally test_training test_training_workflows",
-    "recipe": "test_training test_training_workflows",
+    "recipe": "test_recipe test_training test_training_workflows",
     "run": "test_training test_training_workflows",
     "training": "test_training test_run_folder",
     "sources": "learn/test_rollout test_training",

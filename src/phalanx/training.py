@@ -118,7 +118,10 @@ def _check_that_it_can_go_on(config: TrainConfig, folder: RunFolder) -> TrainCon
     """Before anything is started or written; with the number of environments that it had."""
     facts, _declared = read_facts(folder.checkpoint)
     if config.num_envs == "auto":
-        config = dataclasses.replace(config, num_envs=facts.get("config", {}).get("num_envs"))
+        chosen = facts.get("config", {}).get("num_envs")
+        if type(chosen) is not int:
+            raise RunError(f"{folder.checkpoint} does not say how many environments it has")
+        config = dataclasses.replace(config, num_envs=chosen)
     check_same_settings(folder.path, config, facts)
     updates, episodes, steps = (
         int(facts.get(name, 0)) for name in ("updates", "episodes", "steps")
