@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import os
 import pickle
 import struct
 import zipfile
@@ -13,6 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import phalanx
+from phalanx.agents import AGENTS
 from phalanx.checkpoint import (
     FORMAT,
     Arrays,
@@ -21,6 +24,7 @@ from phalanx.checkpoint import (
     read_facts,
     save_checkpoint,
 )
+from phalanx.cli import main
 from phalanx.errors import CheckpointError
 
 FACTS: dict[str, Any] = {
@@ -152,6 +156,7 @@ def header(descr: str, shape: str, order: str = "False") -> bytes:
         (header("'<f4'", "(6,)", "1"), "plain numbers"),
         (header("'<f4'", "(" * 200 + "6" + ")" * 200), "plain numbers"),
         (header("'<f4'", "(6,1,1,1,1,1,1,1,1,)"), "9 dimensions"),
+        (header("'<f4'", "(" + "1" * 200 + "X,)"), "plain numbers"),  # read in a moment
     ],
 )
 def test_a_header_is_believed_only_if_the_bytes_are_there(
@@ -294,3 +299,18 @@ def test_the_newest_checkpoint_of_a_folder_is_its_last_or_a_searchs_winner(tmp_p
         path.write_bytes(b"")
         assert last_checkpoint(tmp_path) == path
     assert last_checkpoint(winner) == winner
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "one.npz")
+    with pytest.raises(CheckpointError, match="no plain file"):
+        read_facts(tmp_path / "one.npz")
+
+
+def test_a_policy_that_was_trained_on_a_cluster_plays_anywhere(tmp_path: Path) -> None:
+    arrays, facts = load_checkpoint(AGENTS["champion"])
+    facts["config"] |= {"runner": "ray", "ray_address": "auto"}
+    save_checkpoint(tmp_path / "far.npz", arrays, facts)
+    assert phalanx.load_defender(tmp_path / "far.npz").rules == "2.1-leaderboard"
+    evaluate = ["evaluate", str(tmp_path / "far.npz"), "--episodes", "2", "--horizon", "2"]
+    assert main(evaluate) == 0

@@ -136,3 +136,15 @@ def test_a_run_that_began_is_never_removed(tmp_path: Path, left: str) -> None:
     folder.close()
     folder.remove_if_empty()
     assert (folder.path / left).read_text() == "kept"
+
+
+def test_a_run_does_not_begin_in_the_folder_of_a_search(tmp_path: Path) -> None:
+    search = RunFolder(tmp_path / "s", for_search=True)
+    (search.path / "policies").mkdir()
+    search.write("search.csv", "iteration\n")
+    search.close()
+    before = everything(tmp_path)
+    with pytest.raises(RunError, match="holds 'policies', which is no part of a run"):
+        open_new(tmp_path, "s")
+    assert everything(tmp_path) == before
+    open_new(tmp_path, "s", for_search=True).close()  # one that was killed can be begun anew

@@ -23,13 +23,18 @@ from phalanx.cage2.workflow import (
     short_name,
 )
 from phalanx.cli import main
-from phalanx.errors import ConfigError, RunError
+from phalanx.errors import ConfigError, PhalanxError, RunError
 from phalanx.evaluate_config import EvaluateConfig
 from phalanx.evaluation import play_cells
 from phalanx.search import Search, search
 from phalanx.search_command import draw, show_results, show_shard
 from phalanx.search_config import SearchConfig
-from phalanx.search_logs import joined_settings, read_shard
+from phalanx.search_logs import (
+    check_that_they_fit,
+    joined_settings,
+    read_shard,
+    read_summary,
+)
 
 SMALL: dict[str, Any] = {
     "num_envs": 40, "horizon": 20, "update_steps": 20, "hidden": (8,), "observation": "bits",
@@ -476,3 +481,22 @@ def test_a_search_starts_only_from_a_policy_that_fits(own: Search, tmp_path: Pat
     assert not (tmp_path / "x").exists()
     done = search(small(tmp_path, "x", start_from=str(path / "school"), baseline=False))
     assert done.spent["school"] == 0
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"config": {"gamma": "x"}}, {"config": {"shard": "1/99999999"}}, {"visits": [{}]},
+     {"visits": {}}, {"winner": "x"}, {"winner": ...}, {"spent": {"school": "x"}}, {"seconds": None},
+     {"state": 3}, {"merged": 0}],
+)  # fmt: skip
+def test_a_summary_that_no_search_has_written_is_refused(
+    own: Search, tmp_path: Path, change: dict[str, Any]
+) -> None:
+    facts = json.loads((own.folder.path / "summary.json").read_text())
+    for name, value in change.items():
+        facts[name] = facts["config"] | value if name == "config" and value else value
+        if value is ...:
+            del facts[name]
+    (tmp_path / "summary.json").write_text(json.dumps(facts))
+    with pytest.raises(PhalanxError, match=r"holds no search|is missing"):
+        check_that_they_fit([tmp_path], [read_summary(tmp_path)])

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import os
 import typing
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from phalanx.errors import ConfigError
 from phalanx.flags import from_file, from_flags
 from phalanx.search_config import SearchConfig
 from phalanx.settings import Above, Within, effective, hints_of, without_effect
+from phalanx.trust import asked_again
 
 CONFIGS = [command.config for command in COMMANDS.values()]
 
@@ -314,6 +316,8 @@ def test_code_that_only_a_file_names_is_asked_for_again(
     }  # fmt: skip
     assert main(flags[way].split()) == 2
     said = capsys.readouterr().err
+    if way == "sweep" and "ray" not in flag:
+        flag = flag.replace("--", "--over ").replace(" ", "=").replace("=", " ", 1)
     assert said.endswith(f"If you trust it, name it too: {flag}\n")
     assert said.count("\n") == 1
     assert sorted(tmp_path.rglob("*")) == before
@@ -344,3 +348,37 @@ def test_more_than_the_machine_can_hold_is_refused_at_once(
     assert "100000000 networks and 100 steps take" in said
     assert said.count("\n") == 1
     assert not (tmp_path / "runs" / "x").exists()
+
+
+def test_a_file_of_settings_is_no_pipe(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "mine.yaml")
+    with pytest.raises(ConfigError, match=r"cannot read .*no plain file"):
+        from_file(TrainConfig, tmp_path / "mine.yaml")
+
+
+def test_a_budget_in_episodes_takes_the_place_of_a_files_steps(tmp_path: Path) -> None:
+    file = write(tmp_path, "total_steps: 1000\n")
+    config = from_flags(TrainConfig, {"config": str(file), "total_episodes": "7"})
+    assert (config.total_steps, config.total_episodes) == (None, 7)
+
+
+def test_a_flag_that_says_what_happens_anyway_is_no_slip() -> None:
+    flags = {"env": "CartPole-v1", "wait_for": "4", "overlap": "false", "critic_truth": "no"}
+    assert from_flags(TrainConfig, flags).overlap is False
+
+
+def test_a_place_may_be_given_as_a_path(tmp_path: Path) -> None:
+    assert TrainConfig(start_from=tmp_path).start_from == str(tmp_path)  # type: ignore[arg-type]
+
+
+def test_what_a_merge_was_given_is_known_by_its_own_name() -> None:
+    assert SearchConfig(n_envs=200).given == {"num_envs"}  # type: ignore[call-arg]
+
+
+def test_to_go_on_what_a_file_may_not_name_is_named() -> None:
+    plain = TrainConfig().as_dict()
+    assert asked_again(plain) == ""
+    assert asked_again(TrainConfig(env="CartPole-v1").as_dict()) == ""
+    mine = TrainConfig(env="mine:make", network="mine:net").as_dict()
+    assert asked_again(mine) == " --env mine:make --network mine:net"
+    assert asked_again(plain | {"ray_address": "auto"}) == " --ray-address auto"

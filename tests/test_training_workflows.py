@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import phalanx
 from phalanx.errors import CheckpointError, RunError
 from phalanx.run import Run
 from phalanx.run_folder import RunFolder
@@ -96,3 +97,10 @@ def test_changing_only_the_order_changes_what_a_policy_does(tmp_path: Path) -> N
     obs = np.zeros((120, 172), np.float32)
     logits = defender.logits(np.hstack([obs, defender.told(120, np.arange(120))[:, :]]))
     assert len({row.tobytes() for row in logits}) == 120
+
+
+def test_a_run_is_judged_by_the_rule_of_its_training(tmp_path: Path) -> None:
+    run = train(small(tmp_path, "w", workflow="all", compliance_rule="type"))
+    settings: Any = {"workflow": "balanced", "episodes": 2, "horizon": 5, "red_agent": "b_line"}
+    for one in (run, str(run.folder.path)):
+        assert phalanx.evaluate(one, **settings).config.compliance_rule == "type"

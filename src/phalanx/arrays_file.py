@@ -18,6 +18,8 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 import numpy as np
 import numpy.typing as npt
 
+from phalanx.results import open_plain
+
 MOST_MEMBERS = 10_000
 MOST_DIMENSIONS = 8
 PIECE = 1 << 20
@@ -26,7 +28,7 @@ _MAGIC = b"\x93NUMPY\x01\x00"  # version 1.0: what numpy writes for plain number
 _LONGEST_HEADER = 1024
 _HEADER = re.compile(
     r"\{'descr': '(?P<dtype>[<|][biuf][1248])', 'fortran_order': (?P<fortran>False|True), "
-    r"'shape': \((?P<shape>(?:\d{1,15},? ?)*)\), \} *\n"
+    r"'shape': \((?P<shape>(?:\d{1,15}, ?)*(?:\d{1,15})?)\), \} *\n"
 )
 
 
@@ -129,7 +131,7 @@ def open_arrays(
     Raises BadArrays, or OSError if the file cannot be read.
     """
     try:
-        with path.open("rb") as file, ZipFile(file) as archive:
+        with open_plain(path) as file, ZipFile(file) as archive:
             yield ArraysFile(archive, is_known, max_bytes, packed)
     except BadArrays:
         raise

@@ -98,9 +98,13 @@ def evaluate(
     given = list(defender) if isinstance(defender, list | tuple) else [defender]
     entries = _apart([_entry(one, settings) for one in given])
     names = tuple(one for one in entries if isinstance(one, str))
-    own = {one.rules for one in entries if isinstance(one, Player)} - {None}
+    in_memory = [one for one in entries if isinstance(one, Player)]
+    own = {one.rules for one in in_memory} - {None}
     if rules is None and not leaderboard and not names and len(own) == 1:
         rules = own.pop()
+    judged = {one.compliance_rule for one in in_memory} - {None}
+    if not names and len(judged) == 1:
+        settings.setdefault("compliance_rule", judged.pop())
     if red_agent is not None:
         settings["red_agent"] = (red_agent,) if isinstance(red_agent, str) else tuple(red_agent)
     if horizon is not None:

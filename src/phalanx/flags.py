@@ -17,7 +17,7 @@ from phalanx.configs import config_path
 from phalanx.errors import ConfigError
 from phalanx.settings import hints_of, setting_named, without_effect
 from phalanx.settings_file import read_settings
-from phalanx.trust import check_named
+from phalanx.trust import check_cluster, check_named
 
 NOT_IN_FILES = ("resume", "config")
 
@@ -56,10 +56,13 @@ def from_flags(config: type, values: dict[str, Any]) -> Any:
         if path is not None:
             settings = from_file(config, path)
             check_named(settings, flags, path)
+            check_cluster(settings, flags, path)
             given |= settings
+    if "total_episodes" in flags and "total_steps" not in flags:
+        given.pop("total_steps", None)  # the budget of a file, in another unit
     made = config(**given | flags)
     for name, what in without_effect(made).items():
-        if name in flags:
+        if name in flags and flags[name] is not False:  # which is what happens anyway
             raise ConfigError(
                 f"--{_dashed(name)} has no effect here, it is for {what}; leave it out"
             )

@@ -42,6 +42,8 @@ class Player:
     """of its training, if it says so"""
     workflow: str | None = None
     """the order of repair that it was trained to follow, or all"""
+    compliance_rule: str | None = None
+    """by which its fixes were judged in training"""
     trained: TrainedDefender | None = None
     at_once: int = CHUNK
     """episodes that it plays side by side"""
@@ -79,7 +81,7 @@ def trained_player(name: str, defender: TrainedDefender) -> Player:
 
     return Player(
         name, begin, defender.observation, defender.horizon, defender.rules, defender.workflow,
-        trained=defender, can_sample=True,
+        defender.compliance_rule, trained=defender, can_sample=True,
     )  # fmt: skip
 
 

@@ -1,11 +1,28 @@
 """Results on disk: whole or not at all."""
 
+import errno
 import json
 import os
+import stat
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from phalanx.errors import ConfigError
+
+
+def open_plain(path: Path) -> BinaryIO:
+    """A file to read from; what is none (a pipe, a device) would be waited for without end."""
+    file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise OSError(errno.EINVAL, "it is no plain file", str(path))
+    return file
+
+
+def read_plain(path: Path, most: int) -> bytes:
+    """What a file holds, or its first bytes if it has more."""
+    with open_plain(path) as file:
+        return file.read(most)
 
 
 def check_writable(path: Path | None) -> None:

@@ -11,7 +11,7 @@ import json
 import os
 import stat
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +25,14 @@ FLUSH_S = 1.0  # rows that a kill may cost
 TABLES = ("updates", "episodes", "faults")
 MARK = "a run folder of phalanx\n"  # in .lock: what tells our folders from others
 MADE = (
-    ".lock", "config.yaml", "summary.json", "checkpoints", *(f"{name}.csv" for name in TABLES),
-    # of a search:
-    "search.csv", "policies", "school", "workflows", "winner", "baseline", "plots",
+    ".lock",
+    "config.yaml",
+    "summary.json",
+    "checkpoints",
+    *(f"{name}.csv" for name in TABLES),
+)
+MADE_BY_SEARCH = (
+    *MADE, "search.csv", "policies", "school", "workflows", "winner", "baseline", "plots",
 )  # fmt: skip
 
 
@@ -36,18 +41,26 @@ class RunFolder:
 
     goes_on: a run or search is continued: what users put beside its files does not matter.
     is_ours: the folder was made just now, for this run.
+    for_search: a search, not a run, is to begin in it: each may take over only its own leftovers.
     """
 
-    def __init__(self, path: Path, *, goes_on: bool = False, is_ours: bool = False) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        goes_on: bool = False,
+        is_ours: bool = False,
+        for_search: bool = False,
+    ) -> None:
         self.path = path
         self._is_ours = is_ours or not path.exists()
         self._lock: io.TextIOWrapper | None = None
         if not goes_on:
-            check_free(path)
+            check_free(path, MADE_BY_SEARCH if for_search else MADE)
         try:
             path.mkdir(parents=True, exist_ok=True)
             self._lock = _open_lock(path / ".lock")
-            for name in MADE:
+            for name in MADE_BY_SEARCH:
                 check_not_linked(path / name)
             (path / "checkpoints").mkdir(exist_ok=True)
         except OSError as error:
@@ -79,7 +92,7 @@ class RunFolder:
 
     def flush(self) -> None:
         """Write all rows that were given."""
-        for table in self._tables.values():
+        for table in list(self._tables.values()):  # a fault may begin another one meanwhile
             table.flush()
 
     def count_rows(self, name: str) -> int:
@@ -125,10 +138,10 @@ class RunFolder:
         self._unlock()
 
 
-def open_new(output_dir: Path, name: str | None) -> RunFolder:
+def open_new(output_dir: Path, name: str | None, *, for_search: bool = False) -> RunFolder:
     """A folder for a new run; of two without a name that begin in the same second, each has one."""
     if name is not None:
-        return RunFolder(output_dir / name)
+        return RunFolder(output_dir / name, for_search=for_search)
     now, count = time.strftime("%Y%m%d-%H%M%S"), 1
     while True:
         path = output_dir / (now if count == 1 else f"{now}-{count}")
@@ -139,14 +152,14 @@ def open_new(output_dir: Path, name: str | None) -> RunFolder:
         except OSError as error:
             raise _not_here(output_dir, error) from None
         else:
-            return RunFolder(path, is_ours=True)
+            return RunFolder(path, is_ours=True, for_search=for_search)
 
 
 def _not_here(path: Path, error: OSError) -> RunError:
     return RunError(f"cannot write to {path}: {error.strerror}; give another --output-dir")
 
 
-def check_free(path: Path) -> None:
+def check_free(path: Path, made: Sequence[str]) -> None:
     """Refuse a folder for a new run that holds anything but what phalanx has left there."""
     if path.is_symlink():
         raise RunError(f"{path} is a link; give another --name, or the --output-dir it leads to")
@@ -158,7 +171,7 @@ def check_free(path: Path) -> None:
         raise RunError(f"{path} is a file; give another --name") from None
     except OSError as error:
         raise _not_here(path, error) from None
-    others = sorted(name for name in within if not _is_made_by_us(name))
+    others = sorted(name for name in within if not _is_made(name, made))
     if within and (others or not _is_marked(path / ".lock")):
         what = (others or sorted(within))[0]
         raise RunError(
@@ -167,8 +180,8 @@ def check_free(path: Path) -> None:
         )
 
 
-def _is_made_by_us(name: str) -> bool:
-    return name in MADE or name.startswith("events.out.tfevents.")
+def _is_made(name: str, made: Sequence[str]) -> bool:
+    return name in made or name.startswith("events.out.tfevents.")
 
 
 def _is_marked(lock: Path) -> bool:

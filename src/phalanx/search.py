@@ -27,9 +27,9 @@ from phalanx.search_logs import (
     check_that_they_fit,
     find_policy,
     joined_settings,
-    read_csv,
     read_shard,
     read_summary,
+    read_updates,
     update_rows,
 )
 from phalanx.settings_file import read_settings
@@ -87,7 +87,7 @@ def open_folder(config: SearchConfig) -> RunFolder:
     path = config.output_dir / (config.name or "")
     if config.name is not None and (path / "config.yaml").exists():
         raise RunError(f"{path} holds a search already; give another --name, or --resume {path}")
-    return open_new(config.output_dir, config.name)
+    return open_new(config.output_dir, config.name, for_search=True)
 
 
 def is_search(path: Path) -> bool:
@@ -367,7 +367,7 @@ class Search:
         self.spent, self.seconds = saved["spent"], saved["seconds"]
         self.merged = saved["merged"]
         if self.merged:
-            rows = read_csv(self.folder.path / "updates.csv")
+            rows = read_updates(self.folder.path / "updates.csv")
             self._merged_updates = [row for row in rows if row["shard"] != self.config.shard]
 
     def take_over(self, folders: Sequence[Path], shards: Sequence[dict[str, Any]]) -> None:
@@ -377,7 +377,7 @@ class Search:
             self.visits += shard["visits"]
             for phase, episodes in shard["spent"].items():
                 self.spent[phase] = self.spent.get(phase, 0) + episodes
-            self._merged_updates += read_csv(folder / "updates.csv")
+            self._merged_updates += read_updates(folder / "updates.csv")
             self.seconds += float(shard["seconds"])
             for visit in shard["visits"]:
                 number = visit.workflow

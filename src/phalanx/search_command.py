@@ -15,6 +15,7 @@ from phalanx.run import Run
 from phalanx.search import Search, search
 from phalanx.search_config import SearchConfig
 from phalanx.tally import compliance_of, in_words, passes_gate
+from phalanx.trust import asked_again
 
 SHOWN = 10  # orders of the live table
 
@@ -42,9 +43,8 @@ def main(config: SearchConfig) -> int:
     if found.stopped:
         if found.workshop.unfinished:
             print(f"and {found.workshop.unfinished:,} of a training that was under way, saved")
-        print(
-            f"stopped; continue with phalanx search --resume {found.folder.path}", file=sys.stderr
-        )
+        again = f"--resume {found.folder.path}{asked_again(found.config.as_dict())}"
+        print(f"stopped; continue with phalanx search {again}", file=sys.stderr)
         return 130
     if found.config.parts > 1:
         show_shard(found)

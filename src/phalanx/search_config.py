@@ -9,7 +9,7 @@ from phalanx.cage2.settings import count_cores
 from phalanx.cage2.workflow import NUM_ORDERS
 from phalanx.config import MAX_NETWORKS, NO_STEPS, TrainConfig
 from phalanx.errors import ConfigError
-from phalanx.settings import OneOf, OrWord, Within, checked
+from phalanx.settings import OneOf, OrWord, Within, checked, setting_named
 
 SPENDING = ("school_share", "finish_share")
 
@@ -78,7 +78,8 @@ class SearchConfig(TrainConfig):
     def __new__(cls, **given: Any) -> "SearchConfig":
         """Remember which settings were given: a merge takes the others from its shards."""
         config = super().__new__(cls)
-        object.__setattr__(config, "given", frozenset(given))
+        names = frozenset(setting_named(cls, name) for name in given)
+        object.__setattr__(config, "given", names)
         return config
 
     def __post_init__(self) -> None:

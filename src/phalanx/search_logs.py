@@ -12,8 +12,9 @@ from phalanx.beliefs import Visit
 from phalanx.cage2.workflow import parse_order
 from phalanx.checkpoint import last_checkpoint
 from phalanx.errors import RunError
+from phalanx.results import read_plain
 from phalanx.search_config import SearchConfig
-from phalanx.trust import check_named
+from phalanx.trust import check_cluster, check_named
 
 UPDATE_COLUMNS = (
     "shard", "phase", "workflow", "order", "update", "episodes", "total_episodes", "return",
@@ -21,7 +22,10 @@ UPDATE_COLUMNS = (
     "collect_s", "learn_s",
 )  # fmt: skip
 # What a search that goes on, or joins shards, may have otherwise than it began.
-MAY_CHANGE = ("num_threads", "baseline", "confirm_episodes", "checkpoint_every")
+MAY_CHANGE = (
+    "num_threads", "baseline", "confirm_episodes", "checkpoint_every", "ray_address",
+    "cpus_per_sampler",
+)  # fmt: skip
 MAY_DIFFER = ("shard", "num_threads", "baseline", "start_from")  # between shards of one search
 
 
@@ -36,6 +40,17 @@ def as_csv(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
 def read_csv(path: Path) -> list[dict[str, Any]]:
     with path.open(newline="") as file:
         return list(csv.DictReader(file))
+
+
+def read_updates(path: Path) -> list[dict[str, Any]]:
+    """The rows of a search's updates.csv."""
+    try:
+        rows = read_csv(path)
+    except (OSError, ValueError, csv.Error) as error:
+        raise RunError(f"cannot read {path}: {error}") from None
+    if rows and set(rows[0]) != set(UPDATE_COLUMNS):
+        raise RunError(f"{path} is no table of a search")
+    return rows
 
 
 def _short(value: Any) -> Any:
@@ -101,13 +116,17 @@ def read_summary(folder: Path) -> dict[str, Any]:
     """What a search has written of itself; its visits as such."""
     path = folder / "summary.json"
     try:
-        with path.open("rb") as file:
-            facts = json.loads(file.read(LARGEST_SUMMARY))
+        facts = json.loads(read_plain(path, LARGEST_SUMMARY))
         if not all(isinstance(facts[name], kind) for name, kind in KINDS.items()):
             raise TypeError
         if not all(type(episodes) is int for episodes in facts["spent"].values()):
             raise TypeError
+        if not isinstance(facts["winner"], int | None):
+            raise TypeError
         facts["visits"] = [Visit(**visit) for visit in facts["visits"]]
+        as_tuples: dict[str, Any]
+        as_tuples = {k: tuple(v) if isinstance(v, list) else v for k, v in facts["config"].items()}
+        facts["config"] = SearchConfig(**as_tuples).as_dict()  # all of them, each of its kind
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise RunError(f"{folder} holds no search; give folders of phalanx search") from None
     return dict(facts)
@@ -148,7 +167,9 @@ def joined_settings(given: SearchConfig, shards: Sequence[dict[str, Any]]) -> Se
     theirs: dict[str, Any]
     theirs = {k: tuple(v) if isinstance(v, list) else v for k, v in shards[0]["config"].items()}
     theirs["baseline"] = any(shard["config"]["baseline"] for shard in shards)
-    check_named(theirs, {"network": given.network}, given.merge[0] / "summary.json")
+    where = given.merge[0] / "summary.json"
+    check_named(theirs, {"network": given.network}, where)
+    check_cluster(theirs, {"ray_address": given.ray_address}, where)
     asked = {name: getattr(given, name) for name in given.given}
     for name, value in asked.items():
         if name in theirs and name not in MAY_CHANGE and value != theirs[name]:

@@ -234,8 +234,8 @@ def _of_kind(name: str, kinds: tuple[Any, ...], value: Any) -> Any:
             raise ConfigError(f"{name} is too long, or has a character that no name can have")
         if Path in kinds:
             return Path(value)
-        if str in kinds and isinstance(value, str):
-            return value
+        if str in kinds:
+            return str(value)
     elif callable(value) and any(typing.get_origin(kind) is Callable for kind in kinds):
         return value
     wanted = " or ".join(_WANTED.get(kind, "a function") for kind in kinds)

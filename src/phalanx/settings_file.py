@@ -22,6 +22,7 @@ from yaml.events import (
 )
 
 from phalanx.errors import ConfigError
+from phalanx.results import read_plain
 from phalanx.settings import LONGEST_LIST
 
 LARGEST_FILE = 1 << 16  # bytes; all settings with their comments take a tenth of that
@@ -47,8 +48,7 @@ class _Refused(Exception):
 
 
 def _read(path: Path) -> str:
-    with path.open("rb") as file:
-        content = file.read(LARGEST_FILE + 1)
+    content = read_plain(path, LARGEST_FILE + 1)
     if len(content) > LARGEST_FILE:
         raise _Refused(f"it has more than the {LARGEST_FILE} bytes that settings take")
     return content.decode()

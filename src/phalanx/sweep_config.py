@@ -15,8 +15,8 @@ from phalanx.config import TrainConfig
 from phalanx.configs import config_path
 from phalanx.errors import ConfigError
 from phalanx.flags import from_file, from_words
-from phalanx.settings import FolderName, Within, checked, setting_named
-from phalanx.trust import check_named
+from phalanx.settings import FolderName, Within, checked, setting_named, without_effect
+from phalanx.trust import check_cluster, check_named
 
 INSTEAD = {
     "seed": "--seeds", "num_threads": "--cpus-per-trial", "name": "--name",
@@ -131,7 +131,8 @@ class SweepConfig:
 
     def _make_trials(self) -> Iterator[Trial]:
         shared = {} if self.base is None else from_file(TrainConfig, config_path(self.base))
-        check_named(shared, self.values, self.base or "")
+        check_named(shared, self.values, self.base or "", "--over {}={}")
+        check_cluster(shared, {"ray_address": self.ray_address}, self.base or "")
         for name in ("resume", "config", "name", "output_dir"):
             shared.pop(name, None)
         names, number = list(self.values), 0
@@ -142,6 +143,11 @@ class SweepConfig:
             folder = re.sub(r"[^\w.=+-]+", "_", "-".join([str(i), *varied]))[:LONGEST_NAME]
             try:
                 config = self._limited(TrainConfig(**settings))
+                idle = without_effect(config).keys() & {
+                    name for name in self.values if len(self.values[name]) > 1
+                }
+                if idle:
+                    raise ConfigError(f"{min(idle)} has no effect there; do not vary it")
             except ConfigError as error:
                 raise ConfigError(f"{combination(chosen)}: {error}") from None
             for seed in self.seeds or (config.seed,):

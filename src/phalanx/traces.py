@@ -24,6 +24,7 @@ from phalanx.cage2.scenario import (
 )
 from phalanx.cage2.settings import MAX_HORIZON
 from phalanx.errors import TraceError
+from phalanx.results import read_plain
 
 Array = npt.NDArray[Any]
 
@@ -138,10 +139,7 @@ def _read_codebook(path: Path) -> tuple[str, list[str]]:
 
 
 def _read_text(path: Path) -> str:
-    if path.exists() and not path.is_file():  # a pipe would be waited for
-        raise ValueError("it is no file")
-    with path.open("rb") as file:
-        text = file.read(MAX_CODEBOOK + 1)
+    text = read_plain(path, MAX_CODEBOOK + 1)
     if len(text) > MAX_CODEBOOK:
         raise ValueError(f"it has more than {MAX_CODEBOOK} bytes")
     return text.decode()
@@ -152,8 +150,6 @@ def _read_text(path: Path) -> str:
 
 def _read_file(path: Path, rules: str, red_agents: list[str]) -> Traces:
     try:
-        if not path.is_file():
-            raise BadArrays("it is no file")
         with open_arrays(
             path, is_known=KNOWN.__contains__, max_bytes=MAX_BYTES, packed=True
         ) as file:

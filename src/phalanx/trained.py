@@ -43,6 +43,7 @@ class TrainedDefender:
     observation, horizon, rules: of its training; the horizon is what its observations are to show.
     condition: numbers that it was told with every observation.
     workflow: the order of repair that it was trained to follow, `all`, or None.
+    compliance_rule: by which its fixes were judged.
     is_told: whether the code of an order comes after the condition.
     policy: the compiled networks behind `logits`, if it has such.
     """
@@ -57,6 +58,7 @@ class TrainedDefender:
         rules: str,
         condition: Sequence[float] = (),
         workflow: str | None = None,
+        compliance_rule: str | None = None,
         is_told: bool = False,
         policy: Policy | None = None,
     ) -> None:
@@ -64,6 +66,7 @@ class TrainedDefender:
         self.horizon, self.rules = horizon, rules
         self.condition = np.array(condition, np.float32)
         self.workflow, self.is_told, self.policy = workflow, is_told, policy
+        self.compliance_rule = compliance_rule
         self._orders: npt.NDArray[np.int64] | None = None
         self._random: np.random.Generator | None = None
         self._width = 1
@@ -189,7 +192,8 @@ def _defender(config: TrainConfig, logits: Any, policy: Policy | None = None) ->
         return TrainedDefender(logits, useful=every, policy=policy, **game_of(config))
     return TrainedDefender(
         logits, useful=chosen_actions(config.actions), condition=config.condition,
-        workflow=config.workflow, is_told=orders_of(config).codes.shape[1] > 0, policy=policy,
+        workflow=config.workflow, compliance_rule=config.compliance_rule,
+        is_told=orders_of(config).codes.shape[1] > 0, policy=policy,
         **game_of(config),
     )  # fmt: skip
 

@@ -30,6 +30,7 @@ from phalanx.run import Run, check_same_settings, elapsed_before
 from phalanx.run_folder import RunFolder, open_new
 from phalanx.settings import without_effect
 from phalanx.tally import compliance_of, in_words
+from phalanx.trust import asked_again
 
 
 def train(
@@ -95,10 +96,12 @@ def train(
             run.load()
         _loop(run, on_update, progress)
     finally:
-        if run is not None:
-            run.recipe.close()
-        folder.close()
-        folder.remove_if_empty()
+        try:
+            if run is not None:
+                run.recipe.close()
+        finally:
+            folder.remove_if_empty()  # while it is still ours
+            folder.close()
     return run
 
 
@@ -264,7 +267,8 @@ def main(config: TrainConfig) -> int:
         f"run folder {run.folder.path}"
     )
     if run.stopped:
-        print(f"stopped; continue with phalanx train --resume {run.folder.path}", file=sys.stderr)
+        again = f"--resume {run.folder.path}{asked_again(run.config.as_dict())}"
+        print(f"stopped; continue with phalanx train {again}", file=sys.stderr)
         return 130
     if config.env == "cage2":
         show_results(run)

@@ -1,5 +1,6 @@
 """What a file may name: code that it asks for runs only if the user asks for it too."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -8,14 +9,15 @@ from phalanx.errors import ConfigError
 
 BUILT_IN = ("cage2", "cyborg")
 NAMES_CODE = ("env", "network")  # settings that import something
-NAMES_MACHINE = "ray_address"  # ... or join machines that are given code, and give back objects
 
 
-def check_named(settings: dict[str, Any], asked: dict[str, Any], where: Path | str) -> None:
+def check_named(
+    settings: Mapping[str, Any], asked: Mapping[str, Any], where: Path | str, how: str = "--{} {}"
+) -> None:
     """Refuse code that only a file names.
 
     settings: of a checkpoint, or of a YAML file. asked: what the user named besides, as flags or
-    arguments. where: the file, for the message.
+    arguments. where: the file, and how: what names a setting there, for the message.
     """
     for name in NAMES_CODE:
         value = settings.get(name)
@@ -23,14 +25,29 @@ def check_named(settings: dict[str, Any], asked: dict[str, Any], where: Path | s
             continue
         raise ConfigError(
             f"{where} names the {name} {str(value)[:80]!r}, which is code of yours or another's: "
-            f"a file never decides what runs. If you trust it, name it too: --{name} {value!s:.80}"
+            "a file never decides what runs. If you trust it, name it too: "
+            + how.format(name, str(value)[:80])
         )
-    cluster = settings.get(NAMES_MACHINE)
-    if cluster is not None and asked.get(NAMES_MACHINE) is None:
+
+
+def check_cluster(settings: Mapping[str, Any], asked: Mapping[str, Any], where: Path | str) -> None:
+    """The same for machines that are given code, and whose answers are believed."""
+    cluster = settings.get("ray_address")
+    if cluster is not None and asked.get("ray_address") is None:
         raise ConfigError(
             f"{where} names the cluster {str(cluster)[:80]!r}, whose machines would run your code "
             f"and answer it. If you trust it, name it too: --ray-address {cluster!s:.80}"
         )
+
+
+def asked_again(settings: Mapping[str, Any]) -> str:
+    """What has to be named again to continue a run with these settings, as flags."""
+    names = [
+        name for name in NAMES_CODE
+        if settings.get(name) is not None and not (name == "env" and _is_known(settings[name]))
+    ]  # fmt: skip
+    names += ["ray_address"] if settings.get("ray_address") is not None else []
+    return "".join(f" --{name.replace('_', '-')} {settings[name]}" for name in names)
 
 
 def _is_known(env: object) -> bool:

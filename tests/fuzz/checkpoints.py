@@ -43,7 +43,7 @@ VALUES: tuple[Any, ...] = (
     None, True, False, -1, 0, 1.5, 10**9, 10**30, -(10**30), 1e308, -0.0, 5e-324, "", "x" * 100_000,
     "../outside/salary", "/etc/passwd", "nul\0", "\ud800", "�", "cage2", "0", "nan", [], [[]],
     [[1, 2]], {}, {"a": {}}, ["x"], [1e308] * 2000, [True], [10**9], [0], [-5], [1.5], "b_line=nan",
-    "b_line=1,b_line=1", "auto", "ray", "torch", "a3c", "impala",
+    "b_line=1,b_line=1", "auto", "torch", "a3c", "impala",
 )  # fmt: skip
 ODD: dict[str, tuple[Any, ...]] = {
     "env": (*CODE, "CartPole-v1", "phalanx/Cage2-v0", "cyborg", "Nobody-v9"),
