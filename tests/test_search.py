@@ -486,8 +486,8 @@ def test_a_search_starts_only_from_a_policy_that_fits(own: Search, tmp_path: Pat
 @pytest.mark.parametrize(
     "change",
     [{"config": {"gamma": "x"}}, {"config": {"shard": "1/99999999"}}, {"visits": [{}]},
-     {"visits": {}}, {"winner": "x"}, {"winner": ...}, {"spent": {"school": "x"}}, {"seconds": None},
-     {"state": 3}, {"merged": 0}],
+     {"visits": {}}, {"winner": "x"}, {"winner": ...}, {"spent": {"school": "x"}},
+     {"seconds": None}, {"state": 3}, {"merged": 0}],
 )  # fmt: skip
 def test_a_summary_that_no_search_has_written_is_refused(
     own: Search, tmp_path: Path, change: dict[str, Any]
