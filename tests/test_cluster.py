@@ -15,12 +15,14 @@ import numpy as np
 import pytest
 
 import phalanx
+from phalanx.checkpoint import load_checkpoint
 from phalanx.cli import main
 from phalanx.config import TrainConfig
 from phalanx.errors import ConfigError, MissingError, WorkerError
 from phalanx.learn.collect import collect_blocks
+from phalanx.learn.rollout import Rollout, empty_rollout
 from phalanx.recipe import make_policy, orders_of, shaping, turn_weights
-from phalanx.remote import Losses, Player, RemoteSampler, Weights
+from phalanx.remote import Losses, Player, RemoteSampler, Together, Weights
 from phalanx.run import Run
 from phalanx.search import search
 from phalanx.search_config import SearchConfig
@@ -116,6 +118,49 @@ def test_a_killed_sampler_comes_back_and_its_loss_is_logged(
     counted = facts["rollouts"]
     assert counted["received"] == counted["learnt"] + counted["dropped"]
     assert counted["learnt"] == run.updates
+
+
+def test_more_losses_than_restarts_end_the_run_and_it_is_saved(
+    cluster: Any, tmp_path: Path
+) -> None:
+    def kill(run: Run) -> None:
+        if run.updates == 2:
+            pid = ray.get(run.sampler.parts[0].actor.describe.remote())["pid"]
+            os.kill(pid, signal.SIGKILL)
+
+    config = small(tmp_path, "x", runner="ray", max_restarts=0, total_steps=10_000_000)
+    with pytest.raises(WorkerError, match=r"1 failures, and max_restarts is 0; .*sampler 0 was lo"):
+        train(config, on_update=kill)
+    facts = json.loads((tmp_path / "x" / "summary.json").read_text())
+    _, saved = load_checkpoint(tmp_path / "x" / "checkpoints" / "last.npz")
+    assert facts["state"] == "failed"
+    assert facts["updates"] == saved["updates"] >= 2
+
+
+class Part:
+    """A sampler of one column that has its number everywhere, or is lost."""
+
+    def __init__(self, index: int, is_down: bool = False) -> None:
+        self.index, self.is_down = index, is_down
+
+    def ask(self, shaping: Any) -> None: ...
+
+    def answer(self, wait_s: float) -> Rollout | None:
+        if self.is_down:
+            return None
+        rollout = empty_rollout(2, np.zeros((1, 3), np.float32), 0, 4)
+        rollout.versions[:] = self.index
+        return rollout
+
+
+def test_ppo_goes_on_with_the_columns_of_those_that_are_not_lost() -> None:
+    parts: Any = [Part(0), Part(1), Part(2, is_down=True), Part(3)]
+    together = Together(parts)
+    until = time.monotonic() + 10
+    together.stop = lambda: time.monotonic() > until
+    assert together.collect(None).versions.tolist() == [0, 1, 3]
+    parts[2].is_down = False
+    assert together.collect(None).versions.tolist() == [0, 1, 2, 3]
 
 
 def test_a_sampler_that_dies_while_it_starts_is_asked_again(cluster: Any, tmp_path: Path) -> None:

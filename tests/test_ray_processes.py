@@ -10,6 +10,7 @@ from subprocess import PIPE
 import numpy as np
 import pytest
 
+from phalanx.cage2.kept import cache_folder
 from phalanx.checkpoint import load_checkpoint
 from phalanx.config import TrainConfig
 from phalanx.own_ray import LAST_WORDS
@@ -79,6 +80,43 @@ def test_our_own_ray_stays_on_loopback_can_be_started_twice_and_outlives_nobody(
             assert last_words.decode() == LAST_WORDS + "\n"
         assert marked.left(within_s=10) == []
         assert list(marked.temp.iterdir()) == []
+
+
+OWN_RAY = """
+import sys, tempfile
+from phalanx.cluster import connected
+
+with connected(None) as ray:
+    temporary = ray.get(ray.remote(lambda: tempfile.mkdtemp()).remote())
+    print(ray.get_runtime_context().gcs_address, temporary, flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_our_own_ray_wants_its_token_and_keeps_temporary_files_private(tmp_path: Path) -> None:
+    with Marked() as marked:
+        env = {name: value for name, value in marked.env.items() if "RAY_AUTH" not in name}
+        env["HOME"] = str(tmp_path)  # no token lies there
+        env["PHALANX_CACHE_DIR"] = str(cache_folder().parent)  # type: ignore[union-attr]
+        start = [sys.executable, "-W", "ignore", "-c", OWN_RAY]
+        with subprocess.Popen(start, env=env, stdin=PIPE, stdout=PIPE, text=True) as own:
+            assert own.stdout
+            address, temporary = own.stdout.readline().split()
+            (folder,) = marked.temp.glob("phalanx*")
+            assert folder in Path(temporary).parents
+            assert folder.stat().st_mode & 0o777 == 0o700
+            command = ["train", "--runner", "ray", "--ray-address", address, "--total-steps", "1"]
+            other = subprocess.run(
+                [sys.executable, "-m", "phalanx.cli", *command], env=env, cwd=tmp_path,
+                capture_output=True, text=True,
+            )  # fmt: skip
+            own.communicate("")
+        assert other.returncode == 2
+        assert "the cluster wants its token" in other.stderr
+        assert own.returncode == 0
+        assert marked.left() == []
+        assert list(marked.temp.iterdir()) == []
+    assert not (tmp_path / ".ray" / "auth_token").exists()
 
 
 WITHOUT_RAYLET = """

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from phalanx.cage2.kept import cache_folder
 from phalanx.checkpoint import load_checkpoint, save_checkpoint
 from phalanx.cli import main
 from phalanx.errors import CheckpointError, RunError
@@ -38,6 +39,27 @@ def test_a_folder_that_holds_anything_else_is_refused_untouched(
     assert everything(tmp_path) == before
 
 
+@pytest.mark.parametrize("env", [[], ["--env", "CartPole-v1", "--num-workers", "2"]])
+def test_a_run_touches_only_its_own_folder(
+    tmp_path: Path, env: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("here", "home", "temporary", "runs/other"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "mine.csv").write_text("1\n")
+    cache_folder()  # compiled code has a place of its own, which is known from here on
+    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    before = everything(tmp_path)
+    tiny = TINY if not env else TINY[:-2]  # a horizon is one of the game
+    assert main(["train", "--output-dir", "../runs", "--name", "run", *tiny, *env]) == 0
+    run = tmp_path / "runs" / "run"
+    assert (run / "checkpoints" / "last.npz").exists()
+    own = (str(run), str(run.parent))  # the folder above has one name more
+    after = {k: v for k, v in everything(tmp_path).items() if not k.startswith(own[0])}
+    assert {**after, own[1]: 0} == {**before, own[1]: 0}
+
+
 def test_only_our_own_tables_are_begun_anew(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path / "run", goes_on=True)
     (folder.path / "mine.csv").write_text("1\n")
@@ -50,13 +72,19 @@ def test_only_our_own_tables_are_begun_anew(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["symlink", "hard link"])
 @pytest.mark.parametrize(
-    "name", ["updates.csv", "faults.csv", "config.yaml", "summary.json", ".lock"]
+    "name",
+    [
+        *("updates.csv", "episodes.csv", "faults.csv", "config.yaml", "summary.json", ".lock"),
+        "checkpoints",
+    ],
 )
 def test_a_link_in_a_run_folder_leads_nowhere(tmp_path: Path, kind: str, name: str) -> None:
     salary = tmp_path / "salary"
     salary.write_text("1\n")
     RunFolder(tmp_path / "run").close()
     link = tmp_path / "run" / name
+    if link.is_dir():
+        link.rmdir()
     link.unlink(missing_ok=True)
     (link.symlink_to if kind == "symlink" else link.hardlink_to)(salary)
     with pytest.raises(RunError, match="is a link to a file elsewhere"):

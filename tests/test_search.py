@@ -23,7 +23,7 @@ from phalanx.cage2.workflow import (
     short_name,
 )
 from phalanx.cli import main
-from phalanx.errors import ConfigError, PhalanxError, RunError
+from phalanx.errors import ConfigError, PhalanxError, RunError, WorkerError
 from phalanx.evaluate_config import EvaluateConfig
 from phalanx.evaluation import play_cells
 from phalanx.search import Search, search
@@ -35,6 +35,7 @@ from phalanx.search_logs import (
     read_shard,
     read_summary,
 )
+from phalanx.workshop import Workshop
 
 SMALL: dict[str, Any] = {
     "num_envs": 40, "horizon": 20, "update_steps": 20, "hidden": (8,), "observation": "bits",
@@ -189,6 +190,24 @@ def test_a_stopped_search_says_what_its_training_had_played(tmp_path: Path) -> N
     assert stopped.stopped
     unfinished = json.loads((tmp_path / "stopped" / "summary.json").read_text())["unfinished"]
     assert unfinished == stopped.workshop.unfinished > 0
+
+
+def test_a_search_whose_ray_is_lost_has_failed_and_goes_on_from_there(
+    found: Search, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost(shop: Workshop, number: int, left: int, tried: list[int]) -> Any:
+        if len(tried) == 4:
+            raise WorkerError("Ray is lost")
+        return try_order(shop, number, left, tried)
+
+    try_order = Workshop.try_order
+    with monkeypatch.context() as patched, pytest.raises(WorkerError, match="Ray is lost"):
+        patched.setattr(Workshop, "try_order", lost)
+        search(small(tmp_path, "s"))
+    assert json.loads((tmp_path / "s" / "summary.json").read_text())["state"] == "failed"
+    assert len(table(tmp_path / "s", "search")) == 4
+    again = search(small(tmp_path, "s", resume=tmp_path / "s"))
+    assert again.confirmed == found.confirmed
 
 
 def test_training_that_was_killed_before_its_summary_is_finished(

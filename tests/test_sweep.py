@@ -1,5 +1,6 @@
 """Sweeps: what is refused, what is trained, what is told, and that nothing is left running."""
 
+import contextlib
 import csv
 import json
 import signal
@@ -9,6 +10,7 @@ import time
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,7 +21,8 @@ from phalanx.cage2.settings import count_cores
 from phalanx.checkpoint import load_checkpoint
 from phalanx.cli import main
 from phalanx.config import TrainConfig
-from phalanx.sweep import Outcome, over_seeds
+from phalanx.errors import WorkerError
+from phalanx.sweep import Outcome, Sweep, _StopNow, _stopping, _watcher, over_seeds, sweep
 from phalanx.sweep_config import SweepConfig
 from phalanx.training import train
 from tests.leftovers import Marked
@@ -166,6 +169,75 @@ def test_the_interval_is_over_seeds_if_there_are_several() -> None:
     assert half_width == pytest.approx(4.3027 * 1.0 / 3**0.5, rel=1e-4)
     assert over_seeds(three[:1]) == (1.0, 1.96 * 0.1)
     assert over_seeds([]) == (None, None)
+
+
+def files_of(path: Path) -> tuple[list[str], dict[str, Any]]:
+    """The states in sweep.csv, and summary.json."""
+    with (path / "sweep.csv").open() as file:
+        states = [row["state"] for row in csv.DictReader(file)]
+    return states, json.loads((path / "summary.json").read_text())
+
+
+def three_trials(base: Path, tmp_path: Path) -> SweepConfig:
+    return SweepConfig(base=str(base), over=("gamma=0.9,0.8,0.7",), output_dir=tmp_path, name="s")
+
+
+def test_the_tables_are_up_to_date_after_every_trial(base: Path, tmp_path: Path) -> None:
+    swept = Sweep(three_trials(base, tmp_path))
+    swept.path.mkdir()
+    swept.record(1, Outcome("finished", mean=-3.0, episodes_per_s=1.0))
+    states, facts = files_of(swept.path)
+    assert states == ["not begun", "finished", "not begun"]
+    assert facts["combinations"][0]["mean"] == -3.0
+    swept.record(0, Outcome("finished", mean=-2.0, episodes_per_s=1.0))
+    states, facts = files_of(swept.path)
+    assert states == ["finished", "finished", "not begun"]
+    assert (facts["combinations"][0]["mean"], facts["state"]) == (-2.0, "running")
+
+
+def test_a_second_ctrl_c_does_not_wait_for_the_trials(base: Path, tmp_path: Path) -> None:
+    swept, stop = Sweep(three_trials(base, tmp_path)), tmp_path / "stop"
+    with _stopping(swept, stop):
+        signal.raise_signal(signal.SIGINT)
+        assert swept.stopped
+        assert stop.exists()  # what running trials look for
+        with pytest.raises(_StopNow):
+            signal.raise_signal(signal.SIGINT)
+
+
+class OneTrialOfTune:
+    """A Tune that has begun a trial when Ray is lost."""
+
+    Callback = object
+
+    def __init__(self, swept: Sweep) -> None:
+        self._watcher = _watcher(self, swept, lambda _swept: None)
+
+    def fit(self) -> None:
+        trial = SimpleNamespace(config={"trial": 0})
+        self._watcher.on_trial_start(trial=trial)
+        self._watcher.on_trial_result(trial=trial, result={"outcome": {"state": "finished"}})
+        self._watcher.on_trial_start(trial=SimpleNamespace(config={"trial": 1}))
+        self._watcher.on_step_begin()
+
+
+def test_trials_that_were_running_when_ray_was_lost_have_failed(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost() -> None:
+        raise WorkerError("Ray is lost")
+
+    no_ray = contextlib.nullcontext(SimpleNamespace(tune=None))
+    monkeypatch.setattr("phalanx.sweep.connected", lambda _address: no_ray)
+    monkeypatch.setattr("phalanx.sweep.most_cores", lambda: 1)
+    monkeypatch.setattr("phalanx.sweep.check_ray_lives", lost)
+    monkeypatch.setattr("phalanx.sweep._tuner", lambda _tune, swept, *_rest: OneTrialOfTune(swept))
+    with pytest.raises(WorkerError, match="Ray is lost"):
+        sweep(three_trials(base, tmp_path))
+    states, facts = files_of(tmp_path / "s")
+    assert states == ["finished", "failed", "not begun"]
+    assert facts["state"] == "failed"
+    assert not (tmp_path / "s" / ".tune").exists()
 
 
 # --- what comes out -------------------------------------------------------------------------------

@@ -283,6 +283,25 @@ def test_a_run_on_an_environment_goes_on_where_it_was(tmp_path: Path) -> None:
     assert [int(row["update"]) for row in rows(tmp_path / "x", "updates")] == list(range(1, 7))
 
 
+def test_a_run_that_goes_on_has_its_weights_and_its_optimiser_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = phalanx.train(short(tmp_path, "x"))
+    monkeypatch.setattr(Run, "step", lambda run: os.kill(os.getpid(), signal.SIGINT))
+    longer = short(tmp_path, "x", resume=tmp_path / "x", total_steps=10 * 32 * 6)
+    second = phalanx.train(longer)
+    assert np.array_equal(theta(second), theta(first))
+    assert (second.updates, second.steps) == (4, first.steps)
+    assert (second.episodes, second.learner.stepper.steps) == (
+        first.episodes,
+        first.learner.stepper.steps,
+    )
+    before, after = (run.learner.stepper.optimiser() for run in (first, second))
+    assert before.keys() == after.keys()
+    assert all(before[name].any() for name in before)
+    assert all(np.array_equal(before[name], after[name]) for name in before)
+
+
 def cart_pole() -> Any:
     return gymnasium.make("CartPole-v1")
 
@@ -330,6 +349,12 @@ def test_how_many_environments_were_chosen_is_kept(tmp_path: Path) -> None:
     assert any("auto chose" in note for note in summary["notes"])
     again = short(tmp_path, "x", num_envs="auto", total_steps=3 * 32 * size, resume=tmp_path / "x")
     assert phalanx.train(again).config.num_envs == size
+
+
+def test_the_number_that_was_chosen_gives_the_same_run_again(tmp_path: Path) -> None:
+    chosen = phalanx.train(short(tmp_path, "auto", num_envs="auto", total_steps=100))
+    given = short(tmp_path, "given", num_envs=chosen.config.num_envs, total_steps=100)
+    assert np.array_equal(theta(phalanx.train(given)), theta(chosen))
 
 
 def test_a_policy_is_evaluated_in_its_own_environment(

@@ -270,6 +270,14 @@ def test_the_fastest_number_of_networks_is_found(tmp_path: Path) -> None:
     assert phalanx.train(longer).config.num_envs == size  # not chosen anew
 
 
+def test_the_number_that_was_chosen_gives_the_same_run_again(tmp_path: Path) -> None:
+    changes: dict[str, Any] = {"total_steps": 1, "update_steps": 2, "horizon": 10}
+    chosen = phalanx.train(small(tmp_path, "auto", num_envs="auto", **changes))
+    again = phalanx.train(small(tmp_path, "given", num_envs=chosen.config.num_envs, **changes))
+    assert np.array_equal(theta(again), theta(chosen))
+    assert np.array_equal(again.sampler.batch.nets, chosen.sampler.batch.nets)
+
+
 def test_curves_are_there_for_tensorboard(tmp_path: Path) -> None:
     event_accumulator = pytest.importorskip(
         "tensorboard.backend.event_processing.event_accumulator"
