@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.fuzz.__main__ import COUNTS
+
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
@@ -29,3 +31,9 @@ def test_every_file_that_a_document_names_is_there(document: Path) -> None:
     linked = [link for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", words)]
     assert [name for name in named if not (ROOT / name).exists()] == []
     assert [link for link in linked if not (document.parent / link).exists()] == []
+
+
+def test_as_many_files_are_damaged_as_is_said() -> None:
+    words = " ".join((ROOT / "docs" / "how-it-works.md").read_text().split())
+    said = "{checkpoints:,} checkpoints, {configs:,} configs and {traces:,} recordings"
+    assert said.format(**COUNTS) in words

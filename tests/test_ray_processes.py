@@ -1,6 +1,8 @@
 """Ray in processes of its own: what is killed, refused or started again."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -165,14 +167,55 @@ def test_a_lost_raylet_ends_the_run_in_one_line_with_all_that_was_learnt(tmp_pat
     assert not (tmp_path / "imported").exists()
 
 
-def test_a_cluster_that_wants_another_token_says_so(tmp_path: Path) -> None:
-    head = (
-        "from ray.cluster_utils import Cluster\n"
-        "nodes = Cluster(initialize_head=True, head_node_args={'num_cpus': 1})\n"
-        "print(nodes.address, flush=True); input()"
+HEAD = """
+from ray.cluster_utils import Cluster
+nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+print(nodes.address, flush=True)
+input()
+"""
+
+
+def test_a_head_that_stays_away_ends_the_run_in_one_line_and_it_is_saved(tmp_path: Path) -> None:
+    flags = (
+        "train --runner ray --num-samplers 1 --algo ppo --n-envs 20 --total-steps 1000000000 "
+        "--update-steps 25 --horizon 40 --hidden 16 --minibatch-size 200 --checkpoint-every 2 "
+        "--name lost"
     )
+    lost = tmp_path / "runs" / "lost"
     with Marked() as marked:
-        start = [sys.executable, "-W", "ignore", "-c", head]
+        start = [sys.executable, "-W", "ignore", "-c", HEAD]
+        with subprocess.Popen(start, env=marked.env, stdin=PIPE, stdout=PIPE) as nodes:
+            assert nodes.stdout
+            address = nodes.stdout.readline().decode().strip()
+            command = [sys.executable, "-m", "phalanx.cli", *flags.split()]
+            with subprocess.Popen(
+                [*command, "--ray-address", address], env=marked.env, cwd=tmp_path,
+                stdout=subprocess.DEVNULL, stderr=PIPE, text=True,
+            ) as learner:  # fmt: skip
+                while not (lost / "checkpoints" / "last.npz").exists():
+                    time.sleep(0.05)
+                    assert learner.poll() is None
+                (head,) = (
+                    pid for pid, line in marked.processes().items() if "/gcs_server " in line
+                )
+                os.kill(head, signal.SIGKILL)
+                try:
+                    _, said = learner.communicate(timeout=60)
+                finally:
+                    marked.kill()
+    *progress, last = said.splitlines()
+    assert last.startswith("phalanx: Ray is lost: its head was killed")
+    assert all(line.startswith("training") for line in progress)
+    assert learner.returncode == 2
+    facts = json.loads((lost / "summary.json").read_text())
+    _, saved = load_checkpoint(lost / "checkpoints" / "last.npz")
+    assert facts["state"] == "failed"
+    assert facts["updates"] == saved["updates"]
+
+
+def test_a_cluster_that_wants_another_token_says_so(tmp_path: Path) -> None:
+    with Marked() as marked:
+        start = [sys.executable, "-W", "ignore", "-c", HEAD]
         with subprocess.Popen(start, env=marked.env, stdin=PIPE, stdout=PIPE) as nodes:
             assert nodes.stdout
             address = nodes.stdout.readline().decode().strip()

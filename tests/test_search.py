@@ -35,7 +35,7 @@ from phalanx.search_logs import (
     read_shard,
     read_summary,
 )
-from phalanx.workshop import Workshop
+from phalanx.workshop import CONFIRM, FINAL, Workshop
 
 SMALL: dict[str, Any] = {
     "num_envs": 40, "horizon": 20, "update_steps": 20, "hidden": (8,), "observation": "bits",
@@ -125,6 +125,18 @@ def test_the_folder_holds_what_was_found(found: Search) -> None:
     assert summary["winner_minus_baseline"]["mean"] == pytest.approx(
         summary["confirmed"][0]["mean"] - summary["confirmed"][-1]["mean"]
     )
+
+
+def test_the_last_table_is_played_on_dice_of_its_own_that_all_share(found: Search) -> None:
+    path, shop = found.folder.path, found.workshop
+    policies = {"winner": path / "policies" / "winner.npz", "without workflows": path / "baseline"}
+    assert len(found.confirmed) > 2
+    for row in found.confirmed:
+        number = found.winner if row["workflow"] is None else row["workflow"]
+        policy = policies.get(row["name"]) or shop.policy_of(number)
+        for dice, is_equal in ((CONFIRM, True), (FINAL, False)):
+            again = shop.play(policy, number, 80, dice, "again").figures()
+            assert ((again["mean"], again["stderr"]) == (row["mean"], row["stderr"])) == is_equal
 
 
 def test_the_winner_is_the_best_of_the_finals_that_passed(found: Search) -> None:

@@ -577,6 +577,16 @@ def test_settings_come_from_defaults_then_file_then_flags(
     assert "did you mean gamma" in capsys.readouterr().err
 
 
+def test_the_score_of_a_run_is_what_evaluate_writes(tmp_path: Path) -> None:
+    flags = "--n-envs 96 --hidden 8 --update-steps 10 --horizon 10 --total-steps 960 --name run"
+    assert main(["train", *flags.split(), "--output-dir", str(tmp_path)]) == 0
+    run, file = tmp_path / "run", tmp_path / "score.json"
+    score = json.loads((run / "summary.json").read_text())["score"]
+    again = f"--horizon 10 --episodes 1000 --seed {score['seed']} --json {file}"
+    assert main(["evaluate", str(run), *again.split()]) == 0
+    assert json.loads(file.read_text()) == score
+
+
 def test_a_run_that_is_piped_says_what_is_trained_and_how_that_goes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

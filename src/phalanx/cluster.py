@@ -284,7 +284,8 @@ def check_that_somebody_listens(address: str) -> None:
 def _ask_for_a_token() -> None:
     """Nobody else can talk to our own Ray, and its token is not left in the home folder.
 
-    Ray reads this once, when it is imported. A process that has imported it before goes without.
+    Ray reads this once, when it is imported. A process that has imported it before has Ray's own
+    token, which lies there.
     """
     if "ray" not in sys.modules and "RAY_AUTH_MODE" not in os.environ:
         os.environ.update(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32))
