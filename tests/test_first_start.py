@@ -94,6 +94,20 @@ def test_ctrl_c_does_not_wait_for_the_compiler(tmp_path: Path) -> None:
     assert not list((tmp_path / "runs").iterdir())
 
 
+@needs_compiler
+def test_nothing_is_said_if_all_is_on_disk() -> None:
+    """And the first of the two says what it compiles, if it must."""
+    code = (
+        "import numpy as np; from phalanx.cage2 import Batch\n"
+        "Batch(2, num_threads=1).play(np.zeros(2, np.int64))"
+    )
+    for _ in range(2):
+        ran = subprocess.run(
+            [sys.executable, "-c", code], check=True, capture_output=True, text=True
+        )
+    assert ran.stderr == ""
+
+
 COMPILED_LATE = """
 import gc, sys
 from pathlib import Path

@@ -132,7 +132,7 @@ def test_the_last_table_is_played_on_dice_of_its_own_that_all_share(found: Searc
     policies = {"winner": path / "policies" / "winner.npz", "without workflows": path / "baseline"}
     assert len(found.confirmed) > 2
     for row in found.confirmed:
-        number = found.winner if row["workflow"] is None else row["workflow"]
+        number: Any = found.winner if row["workflow"] is None else row["workflow"]
         policy = policies.get(row["name"]) or shop.policy_of(number)
         for dice, is_equal in ((CONFIRM, True), (FINAL, False)):
             again = shop.play(policy, number, 80, dice, "again").figures()

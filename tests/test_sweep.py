@@ -179,7 +179,7 @@ def files_of(path: Path) -> tuple[list[str], dict[str, Any]]:
 
 
 def three_trials(base: Path, tmp_path: Path) -> SweepConfig:
-    return SweepConfig(base=str(base), over=("gamma=0.9,0.8,0.7",), output_dir=tmp_path, name="s")
+    return SweepConfig(base=base, over=("gamma=0.9,0.8,0.7",), output_dir=tmp_path, name="s")
 
 
 def test_the_tables_are_up_to_date_after_every_trial(base: Path, tmp_path: Path) -> None:

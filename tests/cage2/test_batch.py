@@ -72,6 +72,21 @@ def test_the_number_of_threads_changes_nothing(config: dict[str, Any], threads: 
     assert same(one, several)
 
 
+@settings(max_examples=15, deadline=None)
+@given(some_settings, st.integers(1, 20))
+def test_the_horizon_never_changes_the_play(config: dict[str, Any], turns: int) -> None:
+    """Only when it ends, and in history what share of it is gone."""
+    actions = np.random.default_rng(turns).integers(NUM_ACTIONS, size=(turns, 5))
+    shorter, longer = (
+        play(
+            Batch(5, num_threads=1, **{**config, "observation": "bits", "horizon": horizon}),
+            actions,
+        )
+        for horizon in (turns + 1, 90)
+    )
+    assert same(shorter, longer)
+
+
 @settings(max_examples=20, deadline=None)
 @given(some_settings, st.integers(0, 30), st.integers(1, 30))
 def test_a_saved_batch_continues_identically(
