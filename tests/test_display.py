@@ -1,5 +1,6 @@
 """How far long work is: lines in a file, one line in a notebook, nothing where nobody asked."""
 
+import io
 import re
 import sys
 import time
@@ -26,18 +27,22 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(display._InFile, "every_s", 0.01)
 
 
-def test_a_pipe_gets_lines_that_say_how_far_it_is(
-    at_once: None, capfd: pytest.CaptureFixture[str]
-) -> None:
-    said = ""
+@pytest.fixture
+def errors(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
+    """Standard error as a file; what pytest captures cannot be read while a thread writes."""
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    return sys.stderr  # type: ignore[return-value]
+
+
+def test_a_pipe_gets_lines_that_say_how_far_it_is(at_once: None, errors: io.StringIO) -> None:
     with progress_display("cases") as progress:
         progress.say("measuring 40 cases")
         task = progress.add_task("starting", total=40, note="")
         for k in range(20):
             progress.update(task, advance=1, description=f"case {k}", note="return -3.1")
             time.sleep(0.001)
-        while said.count("20 of 40") < 2:
-            said += capfd.readouterr().err
+        wait_for(lambda: errors.getvalue().count("20 of 40") >= 2)
+    said = errors.getvalue()
     lines = [line for line in said.splitlines() if "20 of" in line]
     assert said.startswith("measuring 40 cases\n")
     assert re.fullmatch(
@@ -47,14 +52,12 @@ def test_a_pipe_gets_lines_that_say_how_far_it_is(
     assert re.search(r" · return -3.1 · \d+ s$", lines[1])  # nothing moves: nobody knows how long
 
 
-def test_lines_come_without_updates_too(at_once: None, capfd: pytest.CaptureFixture[str]) -> None:
-    said = ""
+def test_lines_come_without_updates_too(at_once: None, errors: io.StringIO) -> None:
     with progress_display(None) as progress:
         task = progress.add_task("preparing", total=None, note="")
         progress.update(task, description="compiling")
-        while said.count("\n") < 3:
-            said += capfd.readouterr().err
-    assert "compiling · 0 s\n" in said
+        wait_for(lambda: errors.getvalue().count("\n") >= 3)
+    assert errors.getvalue().startswith("compiling · 0 s\n")
 
 
 def test_short_work_and_work_that_is_refused_say_nothing(
