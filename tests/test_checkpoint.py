@@ -263,7 +263,7 @@ def test_objects_are_never_written(tmp_path: Path) -> None:
 EPISODE = FACTS["recent"][0]
 JUST_RIGHT: dict[str, Callable[[], Any]] = {
     "config": lambda: [
-        {"a": [0] * 1000}, {"a": "x" * 10_000}, {str(i): 1 for i in range(1000)}, {"a": None},
+        {"a": [0] * 256}, {"a": "x" * 10_000}, {str(i): 1 for i in range(1000)}, {"a": None},
         {"a": True, "b": -1.5},
     ],
     "updates": lambda: [0, 2**62 - 1],

@@ -4,6 +4,7 @@ import io
 import re
 import sys
 import time
+from contextlib import redirect_stderr
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -27,15 +28,9 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(display._InFile, "every_s", 0.01)
 
 
-@pytest.fixture
-def errors(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
-    """Standard error as a file; what pytest captures cannot be read while a thread writes."""
-    monkeypatch.setattr(sys, "stderr", io.StringIO())
-    return sys.stderr  # type: ignore[return-value]
-
-
-def test_a_pipe_gets_lines_that_say_how_far_it_is(at_once: None, errors: io.StringIO) -> None:
-    with progress_display("cases") as progress:
+def test_a_pipe_gets_lines_that_say_how_far_it_is(at_once: None) -> None:
+    # What pytest captures cannot be read while a thread writes.
+    with redirect_stderr(io.StringIO()) as errors, progress_display("cases") as progress:
         progress.say("measuring 40 cases")
         task = progress.add_task("starting", total=40, note="")
         for k in range(20):
@@ -52,8 +47,8 @@ def test_a_pipe_gets_lines_that_say_how_far_it_is(at_once: None, errors: io.Stri
     assert re.search(r" · return -3.1 · \d+ s$", lines[1])  # nothing moves: nobody knows how long
 
 
-def test_lines_come_without_updates_too(at_once: None, errors: io.StringIO) -> None:
-    with progress_display(None) as progress:
+def test_lines_come_without_updates_too(at_once: None) -> None:
+    with redirect_stderr(io.StringIO()) as errors, progress_display(None) as progress:
         task = progress.add_task("preparing", total=None, note="")
         progress.update(task, description="compiling")
         wait_for(lambda: errors.getvalue().count("\n") >= 3)

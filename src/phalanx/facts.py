@@ -4,10 +4,9 @@ import json
 import math
 from typing import Any
 
+from phalanx.settings import LONGEST_LIST, LONGEST_TEXT
 from phalanx.tally import Episode
 
-LONGEST_LIST = 1000  # of numbers or words in a setting
-LONGEST_TEXT = 10_000
 MOST_SETTINGS = 1000
 TABLES = ("updates", "episodes")  # that a run goes back to when it is continued
 COUNTS = ("updates", "episodes", "steps", "adam_steps")

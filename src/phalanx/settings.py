@@ -24,7 +24,7 @@ from typing import Annotated, Any, TypeVar, Union
 from phalanx.errors import ConfigError, choices
 
 LONGEST_TEXT = 10_000
-LONGEST_LIST = 1000
+LONGEST_LIST = 256
 LARGEST = 2**64
 Class = TypeVar("Class", bound=type)
 
