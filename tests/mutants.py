@@ -77,6 +77,7 @@ TESTS |= {
     f"envs/{name}": "envs/test_pool envs/test_trial envs/test_faults envs/test_vector"
     for name in ENVS
 }
+TESTS["envs/answers"] = "envs/test_answers envs/test_pool"
 SWAPS = {
     "<": ("<=", ">"), "<=": ("<", ">"), ">": (">=", "<"), ">=": (">", "<"), "==": ("!=",),
     "!=": ("==",), "+": ("-",), "-": ("+",), "*": ("/",), "/": ("*",), "//": ("*",), "%": ("*",),
