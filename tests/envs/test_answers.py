@@ -22,7 +22,7 @@ def test_flags_are_true_or_false(value: Any, flag: bool) -> None:
     "value", ["maybe", "1", None, 2, -1, 1.0, 0.5, [True], np.array([1]), np.array([0, 1]), {}]
 )
 def test_nothing_else_is_a_flag(value: Any) -> None:
-    with pytest.raises(WrongValue, match="terminated is .*, not True or False"):
+    with pytest.raises(WrongValue, match=r"terminated is .*, not True or False"):
         checked_flag(value, "terminated")
 
 
@@ -35,14 +35,14 @@ def test_rewards_are_finite(reward: float) -> None:
 
 @pytest.mark.parametrize("answer", [(0, {}, 1), [0, {}], (0, []), 0, (0, None)])
 def test_a_reset_gives_an_observation_and_an_info(answer: Any) -> None:
-    with pytest.raises(WrongValue, match="not \\(observation, info\\)"):
+    with pytest.raises(WrongValue, match=r"not \(observation, info\)"):
         checked_reset(answer)
     assert checked_reset((0, {"a": 1})) == (0, {"a": 1})
 
 
 @pytest.mark.parametrize("answer", [(0, 0.0, False, {}), [0, 0.0, False, False, {}], None])
 def test_a_step_gives_five(answer: Any) -> None:
-    with pytest.raises(WrongValue, match="not \\(observation, reward"):
+    with pytest.raises(WrongValue, match=r"not \(observation, reward"):
         checked_step(answer)
     with pytest.raises(WrongValue, match="not a dict"):
         checked_info([])
