@@ -184,7 +184,11 @@ def test_a_worker_that_hangs_is_ended_at_its_deadline(tmp_path: Path) -> None:
 
 
 def test_an_environment_that_raises_costs_one_episode(tmp_path: Path) -> None:
-    train(config(tmp_path, env="tests.odd_envs:Raises", total_steps=200, max_restarts=1_000))
+    def until_it_failed(run: Run) -> None:
+        run.enough = run.faults_recorded > 0
+
+    changes: dict[str, Any] = {"env": "tests.odd_envs:Raises", "max_restarts": 100_000}
+    train(config(tmp_path, total_steps=100_000, **changes), on_update=until_it_failed)
     faults = rows(tmp_path / "run", "faults")
     assert "in worker" in faults[0]["what"]
     assert "the reactor is on fire" in faults[0]["traceback"]
