@@ -1,10 +1,13 @@
 """A fault costs one slot, or one worker's block: never the run, and nothing is left behind."""
 
+import json
 import os
 import resource
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -14,6 +17,7 @@ import numpy as np
 import pytest
 
 from phalanx.envs import Fault, Pool, make_pool
+from phalanx.envs.nurse import Nurse, Started
 from phalanx.errors import ConfigError, PhalanxError, WorkerError
 from tests import odd_envs as odd
 
@@ -206,6 +210,32 @@ def test_too_few_files_leave_none_open() -> None:
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         assert set(os.listdir("/proc/self/fd")) == files, more
+
+
+def test_news_that_came_before_files_ran_out_can_be_closed() -> None:
+    nurse = Nurse.__new__(Nurse)
+    nurse.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    nurse.gone = False
+    with nurse.control, theirs, tempfile.TemporaryFile() as words:
+        for worker in range(3):
+            message = json.dumps({"started": worker, "pid": 1}).encode()
+            socket.send_fds(theirs, [message], [theirs.fileno(), words.fileno()])
+        taken, limits = [], resource.getrlimit(resource.RLIMIT_NOFILE)
+        spare = [os.dup(0) for _ in range(6)]
+        for fd in spare:
+            os.close(fd)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (spare[5], limits[1]))  # five are left
+        try:
+            with pytest.raises(OSError, match="Too many open files"):
+                for news in nurse.hear():
+                    assert isinstance(news, Started)
+                    taken.append(news)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        assert [news.worker for news in taken] == [0, 1]
+        for news in taken:
+            news.channel.close()
+            os.close(news.last_words)
 
 
 def test_each_loss_is_told_once_also_when_nothing_was_under_way() -> None:

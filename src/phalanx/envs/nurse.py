@@ -9,6 +9,7 @@ import socket
 import struct
 import subprocess
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -149,9 +150,8 @@ class Nurse:
         except BlockingIOError:  # nobody has read the orders before for ten seconds
             self.kill()
 
-    def hear(self) -> list[Started | Ended]:
-        """What has happened since; does not wait."""
-        news: list[Started | Ended] = []
+    def hear(self) -> Iterator[Started | Ended]:
+        """What has happened since, one by one: what nobody takes stays unread. Does not wait."""
         while not self.gone:
             try:
                 answer, files = receive_files(self.control, socket.MSG_DONTWAIT)
@@ -162,8 +162,7 @@ class Nurse:
             if not answer:
                 self.gone = True
                 break
-            news.append(_understood(json.loads(answer), files))
-        return news
+            yield _understood(json.loads(answer), files)
 
     @property
     def pid(self) -> int:
