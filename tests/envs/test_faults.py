@@ -1,5 +1,6 @@
 """A fault costs one slot, or one worker's block: never the run, and nothing is left behind."""
 
+import gc
 import json
 import os
 import resource
@@ -199,6 +200,7 @@ def test_faults_are_told_to_those_who_listen_later_too() -> None:
 
 
 def test_too_few_files_leave_none_open() -> None:
+    gc.collect()  # the memory of pools before
     files = set(os.listdir("/proc/self/fd"))
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     free = [fd for fd in range(1000) if str(fd) not in files]
@@ -397,6 +399,7 @@ def all_gone(pids: list[int], within_s: float = 3.0) -> bool:
 
 def test_closing_leaves_no_process_no_file_and_no_block() -> None:
     blocks = set(os.listdir("/dev/shm"))
+    gc.collect()
     files = len(os.listdir("/proc/self/fd"))
     pool = begun(odd.Counting)
     started = descendants(os.getpid())
