@@ -299,3 +299,93 @@ class Continuous(Counting):
 
 class Words(Counting):
     observation_space = spaces.Text(5)
+
+
+class TalksOfGraphs(Counting):
+    """Spaces that no array can hold."""
+
+    observation_space = spaces.Dict(
+        {"graph": spaces.Graph(spaces.Box(-1, 1, (2,)), None), "word": spaces.Text(9)}
+    )
+    action_space = spaces.Tuple((spaces.Text(3), spaces.Discrete(2)))
+
+    def see(self) -> Any:
+        nodes = np.full((self.count, 2), self.dice, np.float32)
+        return {"graph": spaces.GraphInstance(nodes, None, None), "word": "w" * self.count}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        word, number = action
+        obs, _reward, terminated, truncated, _info = super().step(FINE)
+        obs["word"] += word
+        return obs, float(number), terminated, truncated, {"word": word}
+
+
+class Optional(Counting):
+    """Needs an option."""
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        obs, _info = super().reset(seed=seed)
+        assert options is not None
+        return obs, {"level": options["level"]}
+
+
+class Bounded(Counting):
+    """Shows its own highest number."""
+
+    def __init__(self, most: int) -> None:
+        self.observation_space = spaces.Discrete(most + 1)
+
+    def see(self) -> Any:
+        return int(self.observation_space.n) - 1  # type: ignore[attr-defined]
+
+
+class Painter(Counting):
+    render_mode = "rgb_array"
+
+    def render(self) -> Any:
+        return np.full((2, 2, 3), self.count, np.uint8)
+
+
+class NeedsScenario(Counting):
+    """Cannot begin before somebody has said in what."""
+
+    scenario = ""
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        if not self.scenario:
+            raise KeyError("no scenario")
+        return super().reset(seed=seed)[0], {"scenario": self.scenario}
+
+
+class TellsOptions(Counting):
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        return super().reset(seed=seed)[0], {"options": options}
+
+
+class Commands(Counting):
+    """Takes two things at once."""
+
+    action_space: spaces.Space[Any] = spaces.Dict(
+        {"what": spaces.Discrete(3), "where": spaces.Box(0, 1, (2,))}
+    )
+
+    @staticmethod
+    def value_of(action: Any) -> float:
+        return float(np.float32(action["what"] + action["where"].sum()))
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        return self.see(), self.value_of(action), False, False, {}
+
+
+class Pairs(Commands):
+    action_space = spaces.Tuple((spaces.Discrete(3), spaces.MultiBinary(2)))
+
+    @staticmethod
+    def value_of(action: Any) -> float:
+        return float(action[0] + action[1].sum())

@@ -6,7 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from phalanx.envs.block import Info
-from phalanx.envs.layout import Rows
+from phalanx.envs.layout import Layout, Rows
+from phalanx.envs.objects import Objects
 from phalanx.envs.serial import Serial
 from phalanx.envs.shared_memory import INFO, LOST, TERMINATED, TRUNCATED, Board, Ints
 from phalanx.envs.workers import Workers
@@ -22,7 +23,7 @@ class Arrived(NamedTuple):
     """int64 [k]; 0, 1, ... when all are waited for"""
     obs: Rows
     """what to act on next, in the structure of the space; k rows. At the end of an episode this is
-    already the first observation of the next one"""
+    already the first observation of the next one, unless the pool has another autoreset mode"""
     rewards: Floats
     """float64 [k]; 0 after a reset"""
     terminated: Bools
@@ -69,6 +70,8 @@ def gather(
 ) -> Arrived:
     """Copies of the rows `ids`; `which` is a slice if they are all."""
     layout = board.observations
+    if isinstance(layout, Objects):
+        runner.fetch_values(ids)
     obs = final_obs = layout.take(board.obs, which)
     if isinstance(which, slice):
         rewards, flags = board.rewards.copy(), board.flags
@@ -87,7 +90,13 @@ def gather(
             returns[ended] = board.episode_returns[over]
             lengths[ended] = board.episode_lengths[over]
             whole = ended & ~lost
-            final_obs = layout.replace(obs, whole, board.final_obs, ids[whole])
+            if isinstance(layout, Layout):
+                final_obs = layout.replace(obs, whole, board.final_obs, ids[whole])
+            else:
+                last = zip(ids.tolist(), whole.tolist(), strict=True)
+                final_obs = layout.batch(
+                    [(board.final_obs if w else board.obs)[i] for i, w in last]
+                )
         if (flags & INFO).any():
             told = (flags & INFO != 0).tolist()
             infos = [

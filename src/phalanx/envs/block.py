@@ -8,14 +8,19 @@ block goes on.
 import time
 import traceback
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 from gymnasium import Env
+from gymnasium.spaces.utils import is_space_dtype_shape_equiv
+from gymnasium.vector import AutoresetMode
 
 from phalanx.envs.answers import checked_flag, checked_info, checked_reset
 from phalanx.envs.closing import close_in_time
-from phalanx.envs.layout import WrongValue
+from phalanx.envs.factories import Factory, build
+from phalanx.envs.layout import Layout, WrongValue
+from phalanx.envs.settings import SAME, Rules
 from phalanx.envs.shared_memory import (
     BEGIN,
     CALL,
@@ -26,13 +31,19 @@ from phalanx.envs.shared_memory import (
     SEED,
     TERMINATED,
     TRUNCATED,
+    WITH_OPTIONS,
     Board,
     numbers,
 )
+from phalanx.errors import ConfigError
 
 Info = dict[str, Any]
-Factory = Callable[[], Env[Any, Any]]
 Publish = Callable[[int], None]  # row i is written
+Post = Callable[[str, int], Any]  # what the caller sent of a kind for environment i
+
+
+class SpacesDiffer(ConfigError, RuntimeError):
+    """An environment whose spaces are not those of the first one."""
 
 
 class Report(Protocol):
@@ -64,11 +75,15 @@ class Block:
         worker: int,
         report: Report,
         infos: bool = True,
+        rules: Rules = SAME,
         publish: Publish | None = None,
-        call: Callable[[Env[Any, Any]], None] | None = None,
+        call: Callable[[int, Env[Any, Any]], None] | None = None,
+        post: Post | None = None,
     ) -> None:
-        self._factory, self._board, self._report = factory, board, report
-        self._publish, self._call, self._want_infos = publish, call, infos
+        self._build = partial(build, factory)
+        self._board, self._report = board, report
+        self._autoreset, self._alike = rules
+        self._publish, self._call, self._want_infos, self._post = publish, call, infos, post
         self._write = board.observations.writer(board.obs)
         self._write_final = board.observations.writer(board.final_obs)
         self._read_action = board.action_layout.reader(board.actions)
@@ -82,7 +97,7 @@ class Block:
         self._steps: dict[int, Callable[[Any], Any]] = {}
         for i in indices:
             self._now[worker] = i
-            self._place(i, factory())
+            self._place(i, self._build(i))
         self._now[worker] = IDLE
 
     def play(self, requests: Iterable[int]) -> None:
@@ -132,32 +147,53 @@ class Block:
                 publish(i)
 
     def _end(self, i: int, obs: Any, ended: int, info: Info) -> None:
-        """Keep the last observation and the statistics, and begin the next episode."""
+        """Keep the last observation and the statistics; begin the next episode, if it is time."""
         self._write_final(i, obs)
         self._board.episode_returns[i] = self._returns[i]
         self._board.episode_lengths[i] = self._lengths[i]
-        first, reset_info = checked_reset(self.envs[i].reset())
-        final = {k: v for k, v in checked_info(info or {}).items() if k != "action_mask"}
-        self._start(i, first, {**reset_info, "final_info": final} if final else reset_info)
-        self._flags[i] |= ended
+        final = checked_info(info or {})
+        if self._autoreset is AutoresetMode.SAME_STEP:
+            first, reset_info = checked_reset(self.envs[i].reset())
+            self._start(i, first, {**reset_info, "final_info": final} if final else reset_info)
+            self._flags[i] |= ended
+            return
+        self._write(i, obs)
+        self._flags[i] = ended
+        if final:
+            self._tell(i, final)
+        if self._autoreset is AutoresetMode.NEXT_STEP:
+            self._steps[i] = partial(self._begin_instead, i)
+
+    def _begin_instead(self, i: int, _action: Any) -> tuple[Any, float, bool, bool, Info]:
+        """The step after the last: the action is not played, the next episode begins."""
+        first, info = checked_reset(self.envs[i].reset())
+        self._steps[i] = self.envs[i].step
+        self._returns[i], self._lengths[i] = 0.0, -1  # so that this one does not count
+        return first, 0.0, False, False, info
 
     def _follow_order(self, i: int) -> None:
         order = int(self._board.orders[i])
         if order == CALL and self._call is not None:
-            self._call(self.envs[i])
+            self._call(i, self.envs[i])
             return
         self._rewards[i] = 0.0
         if order == RECOVER:
             self._recover(i)
-        elif order == SEED:
-            self._start(i, *checked_reset(self.envs[i].reset(seed=int(self._board.seeds[i]))))
+            return
+        given: dict[str, Any] = {}
+        if order & WITH_OPTIONS:
+            assert self._post is not None
+            given["options"] = self._post("options", i)
+        if order & ~WITH_OPTIONS == SEED:
+            given["seed"] = int(self._board.seeds[i])
         else:
-            assert order == BEGIN
-            self._start(i, *checked_reset(self.envs[i].reset()))
+            assert order & ~WITH_OPTIONS == BEGIN
+        self._start(i, *checked_reset(self.envs[i].reset(**given)))
 
     def _start(self, i: int, first: Any, info: Info) -> None:
         """The first row of an episode."""
         self._write(i, first)
+        self._steps[i] = self.envs[i].step
         self._returns[i], self._lengths[i] = 0.0, 0
         self._flags[i] = 0
         if info:
@@ -183,7 +219,8 @@ class Block:
 
     def _replace(self, i: int, error: Exception, *, stepped: bool) -> None:
         """Build environment i anew until it begins an episode; its row says that one was lost."""
-        action = self._read_action(i) if stepped else None
+        has_action = stepped and isinstance(self._board.action_layout, Layout)
+        action = self._read_action(i) if has_action else None
         pause_s = 0.0
         while True:
             what = f"{type(error).__name__}: {error}".strip().removesuffix(":")
@@ -193,7 +230,7 @@ class Block:
             pause_s = min(2 * pause_s + 0.02, 2.0)
             close_in_time([self.envs[i]])
             try:
-                self._place(i, self._factory())
+                self._place(i, self._build(i))
                 self._rewards[i] = 0.0
                 self._recover(i)
             except Exception as another:
@@ -215,15 +252,26 @@ class Block:
         self._flags[i] |= TRUNCATED | LOST
 
     def _place(self, i: int, env: Env[Any, Any]) -> None:
-        for what, layout in (
-            ("observation", self._board.observations),
-            ("action", self._board.action_layout),
-        ):
-            space = getattr(env, f"{what}_space")
-            if space != layout.space:
-                raise WrongValue(
-                    f"its {what} space is {space}; the first environment's was {layout.space}"
-                )
+        seen, acts = self._board.observations.space, self._board.action_layout.space
+        if self._alike and not is_space_dtype_shape_equiv(env.observation_space, seen):
+            raise SpacesDiffer(
+                f"its observation space is {env.observation_space}, of another shape or dtype than "
+                f"the first environment's, {seen}"
+            )
+        if not self._alike and env.observation_space != seen:
+            raise SpacesDiffer(
+                f"its observation space is {env.observation_space}, that of the first {seen}: the "
+                "sub-environments observation spaces are not equivalent. If this is "
+                "intentional, use `observation_mode='different'` instead."
+            )
+        if env.action_space != acts:
+            raise SpacesDiffer(
+                f"its action space is {env.action_space}; the first environment's was {acts}"
+            )
+        if any(env is other for k, other in self.envs.items() if k != i):
+            raise WrongValue(
+                "the factory gave the same environment as before; it must build a new one each time"
+            )
         self.envs[i] = env
         self._steps[i] = env.step
 

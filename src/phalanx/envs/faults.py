@@ -7,7 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from phalanx.errors import WorkerError
+from gymnasium.error import ClosedEnvironmentError
+
+from phalanx.errors import PhalanxError, WorkerError
+
+
+class PoolClosed(PhalanxError, ClosedEnvironmentError):
+    """A pool that was used after its end."""
 
 
 @dataclass(frozen=True, kw_only=True)

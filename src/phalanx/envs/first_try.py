@@ -5,10 +5,12 @@ import select
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
+
+from gymnasium import Env
 
 from phalanx.envs.auto import num_cores
-from phalanx.envs.block import Factory
+from phalanx.envs.factories import Factory
 from phalanx.envs.faults import how_it_ended
 from phalanx.envs.nurse import (
     CannotGo,
@@ -28,6 +30,17 @@ CLOSE_S = 1.0  # how long the environment may take to close
 BURY_S = 5.0  # in which the nursery tells how a process ended
 
 
+class Tried(NamedTuple):
+    """What one environment has shown, and who can start workers like it."""
+
+    trial: Trial
+    nurse: Nurse | None
+    why_here: str
+    """why nobody can, and the environments are to be in this process"""
+    env: Env[Any, Any] | None
+    """the one that was tried in this process, still open"""
+
+
 def try_first(
     factory: Factory,
     name: str,
@@ -37,9 +50,14 @@ def try_first(
     num_workers: Count,
     step_timeout: float,
     start_timeout: float,
-) -> tuple[Trial, Nurse | None, str]:
-    """What one environment shows, who can start workers like it, and why nobody can."""
+    alike: bool = False,
+    only_build: bool = False,
+) -> Tried:
+    """Try one environment, where the others will be."""
     measure = "auto" in (n_envs, num_workers)
+    how: dict[str, Any] = {
+        "seed": seed, "measure": measure, "alike": alike, "only_build": only_build,
+    }  # fmt: skip
     nurse, why_here = None, "as asked for"
     if num_workers != 0:
         try:
@@ -49,17 +67,17 @@ def try_first(
                 raise
             why_here = str(error)
     if nurse is None:
-        with tried(factory, name, seed=seed, measure=measure) as trial:
-            return trial, None, why_here
+        with tried(factory, name, **how, keep_dice=True) as (trial, env):
+            return Tried(trial, None, why_here, env)
     try:
-        nurse.try_out(name, seed, measure)
+        nurse.try_out(name, **how)
         trial = _Attempt(nurse, name, step_timeout, start_timeout).outcome()
         if hasattr(factory, "prepare"):  # what environments tell may be of classes that it defines
             factory.prepare()
     except BaseException:
         nurse.close()
         raise
-    return trial, nurse, ""
+    return Tried(trial, nurse, "", None)
 
 
 def _open_nurse(factory: Factory, n_envs: Count, num_workers: Count, start_timeout: float) -> Nurse:

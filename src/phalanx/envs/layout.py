@@ -6,16 +6,17 @@ caller's, in the structure that the space has.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
-from phalanx.errors import ActionError, ConfigError
+from phalanx.errors import ActionError
 
 INT64, UINT64 = np.dtype(np.int64), np.dtype(np.uint64)
+FIXED = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
 FEW = 32  # so many numbers Python compares faster than numpy
 
 Array = npt.NDArray[Any]
@@ -27,6 +28,10 @@ Which = Array | slice  # the rows meant
 
 class WrongValue(ValueError):
     """An environment gave something that its own space does not allow."""
+
+
+class NoBatch(ActionError, TypeError):
+    """One action where there must be one for each environment."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +63,7 @@ class Leaf:
         stored = given.astype(self.dtype)
         if self.dtype.kind in "iub" and not np.array_equal(stored, given):
             raise WrongValue(f"{what} holds numbers that are no {self.dtype}: {given!r:.80}")
-        if self.scalar and not self.low <= stored <= self.high:
+        if self.scalar and self.low is not None and not self.low <= stored <= self.high:
             raise WrongValue(f"{what} is {given}; its space says {self.low} to {self.high}")
         return stored
 
@@ -74,10 +79,13 @@ class Leaf:
         except ValueError as error:
             raise ActionError(f"{what} are no array: {error}") from None
         shape = (len(ids), *self.shape)
+        if given.shape == ():
+            raise NoBatch(f"{what} are {values!r:.60}; one for each of {len(ids)} rows is wanted")
         if given.shape != shape:
             raise ActionError(f"{what} have shape {given.shape}; {len(ids)} rows want {shape}")
         if given.dtype != self.dtype:
-            if not np.can_cast(given.dtype, self.dtype, "same_kind"):
+            fits = np.can_cast(given.dtype, self.dtype, "same_kind")
+            if not fits and (self.scalar or not np.array_equal(given.astype(self.dtype), given)):
                 raise ActionError(f"{what} have dtype {given.dtype}; the space says {self.dtype}")
             given = given.astype(self.dtype) if self.dtype.kind == "f" else given
         if self.low is None:
@@ -102,31 +110,36 @@ class Leaf:
 class Layout:
     """A space as arrays.
 
-    layout = Layout(env.observation_space, "observation")
+    layout = Layout(env.observation_space)
     rows = layout.rows(lambda leaf: np.zeros((n, *leaf.shape), leaf.dtype))
     write = layout.writer(rows);  write(3, obs)          # checked
     layout.take(rows, np.array([3, 5]))                  # in the structure of the space
     """
 
-    def __init__(self, space: spaces.Space[Any], what: str) -> None:
+    def __init__(self, space: spaces.Space[Any], bounded: bool = True) -> None:
+        """bounded: False if values may be beyond the bounds of the space, but not of its dtype."""
         self.space = space
         self.leaves: list[Leaf] = []
-        self._structure = self._cut(space, "", what)
+        self._bounded = bounded
+        self._structure = self._cut(space, "")
         self.single = self.leaves[0] if isinstance(self._structure, Leaf) else None
 
-    def _cut(self, space: spaces.Space[Any], place: str, what: str) -> Any:
+    @classmethod
+    def fits(cls, space: spaces.Space[Any]) -> bool:
+        """Whether all values of a space have one size."""
+        if isinstance(space, spaces.Dict | spaces.Tuple):
+            parts = space.values() if isinstance(space, spaces.Dict) else space.spaces
+            return all(cls.fits(part) for part in parts)
+        return isinstance(space, FIXED)
+
+    def _cut(self, space: spaces.Space[Any], place: str) -> Any:
         if isinstance(space, spaces.Dict):
-            return {k: self._cut(part, f"{place}[{k!r}]", what) for k, part in space.items()}
+            return {k: self._cut(part, f"{place}[{k!r}]") for k, part in space.items()}
         if isinstance(space, spaces.Tuple):
-            return tuple(
-                self._cut(part, f"{place}[{k}]", what) for k, part in enumerate(space.spaces)
-            )
+            return tuple(self._cut(part, f"{place}[{k}]") for k, part in enumerate(space.spaces))
         leaf = _leaf(space, place)
-        if leaf is None:
-            raise ConfigError(
-                f"the {what} space{place} is {type(space).__name__}; rows can hold Box, Discrete, "
-                "MultiDiscrete, MultiBinary, and Dict or Tuple of these: wrap the environment"
-            )
+        if not self._bounded:
+            leaf = replace(leaf, low=None, high=None, highest=None)
         self.leaves.append(leaf)
         return leaf
 
@@ -141,6 +154,12 @@ class Layout:
         if isinstance(which, slice):
             return _map(lambda array: array.copy(), rows)
         return _map(lambda array: array[which], rows)
+
+    def row(self, rows: Rows, i: int, _count: int) -> Any:
+        """Row i, in the structure of the space."""
+        return _map(
+            lambda leaf, array: int(array[i]) if leaf.scalar else array[i], self._structure, rows
+        )
 
     def replace(self, rows: Rows, where: Array, others: Rows, which: Array) -> Rows:
         """Copies of `rows` in which those at `where` are the rows `which` of `others`."""
@@ -175,7 +194,7 @@ class Layout:
         return _reader(self._structure, rows)
 
 
-def _leaf(space: spaces.Space[Any], place: str) -> Leaf | None:
+def _leaf(space: spaces.Space[Any], place: str) -> Leaf:
     if isinstance(space, spaces.Discrete):
         low, high = np.asarray(space.start), np.asarray(space.start + space.n - 1)
         dtype = np.dtype(space.dtype)
@@ -187,11 +206,10 @@ def _leaf(space: spaces.Space[Any], place: str) -> Leaf | None:
     if isinstance(space, spaces.MultiBinary):
         zero, one = np.zeros((), np.int8), np.ones((), np.int8)
         return Leaf(place, tuple(space.shape), np.dtype(space.dtype), zero, one, False)
-    if isinstance(space, spaces.Box):
-        free = space.dtype.kind == "f" and np.isinf(space.low).all() and np.isinf(space.high).all()
-        least, most = (None, None) if free else (space.low, space.high)
-        return Leaf(place, tuple(space.shape), np.dtype(space.dtype), least, most, False)
-    return None
+    assert isinstance(space, spaces.Box)
+    free = space.dtype.kind == "f" and np.isinf(space.low).all() and np.isinf(space.high).all()
+    least, most = (None, None) if free else (space.low, space.high)
+    return Leaf(place, tuple(space.shape), np.dtype(space.dtype), least, most, False)
 
 
 def _up_to(most: int, values: Array) -> bool:
@@ -298,7 +316,7 @@ def _reader(structure: Any, rows: Rows) -> Read:
     if isinstance(structure, tuple):
         readers = [_reader(part, rows[k]) for k, part in enumerate(structure)]
         return lambda i: tuple(read(i) for read in readers)
-    if structure.scalar:
+    if structure.shape == ():  # a number, as Gymnasium's vector environments give them
         scalar: Read = rows.__getitem__
         return scalar
-    return lambda i: rows[i, ...].copy()  # an array, also when it has no dimensions
+    return lambda i: rows[i].copy()

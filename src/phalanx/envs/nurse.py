@@ -124,9 +124,9 @@ class Nurse:
                 "it must be importable, or defined where cloudpickle can reach it"
             )
 
-    def try_out(self, name: str, seed: int, measure: bool) -> None:
+    def try_out(self, name: str, **how: Any) -> None:
         """Ask for a process that tries one environment; `hear` will tell that it has begun."""
-        self._order({"try": {"name": name, "seed": seed, "measure": measure}})
+        self._order({"try": {"name": name, **how}})
 
     def employ(self, setup: Setup) -> None:
         """Say what workers will be."""

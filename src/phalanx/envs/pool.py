@@ -19,26 +19,25 @@ from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
+from gymnasium import Env, Space
+from gymnasium.vector import AutoresetMode
 
 from phalanx.envs.arrived import Arrived, Quiet, gather, quiet
 from phalanx.envs.auto import choose_num_envs, choose_workers
-from phalanx.envs.faults import Fault, FaultLog
+from phalanx.envs.closing import close_in_time
+from phalanx.envs.factories import Factory, OneEach, WithOptions
+from phalanx.envs.faults import Fault, FaultLog, PoolClosed
 from phalanx.envs.first_try import try_first
 from phalanx.envs.nurse import Nurse
 from phalanx.envs.serial import Serial
-from phalanx.envs.settings import Count, checked_settings
-from phalanx.envs.shared_memory import (
-    BEGIN,
-    SEED,
-    Board,
-    Ints,
-    Shape,
-)
+from phalanx.envs.settings import Count, Rules, checked_rules, checked_settings
+from phalanx.envs.shared_memory import BEGIN, SEED, WITH_OPTIONS, Board, Ints, Shape
 from phalanx.envs.staff import CLOSE_S, TICK_S
 from phalanx.envs.trial import EnvSpec, Trial, factory_of
 from phalanx.envs.workers import Workers, open_workers
 from phalanx.errors import ConfigError, PhalanxError
 
+ObservationMode = Literal["same", "different"] | tuple[Space[Any], Space[Any]]
 EnvIds = npt.ArrayLike | Sequence[int]
 
 
@@ -51,6 +50,10 @@ def make_pool(
     wait_for: int | Literal["all"] = "all",
     seed: int = 0,
     infos: bool = True,
+    options: dict[str, Any] | None = None,
+    autoreset_mode: AutoresetMode | str = AutoresetMode.SAME_STEP,
+    observation_mode: ObservationMode = "same",
+    trial: bool = True,
     step_timeout: float = 60.0,
     start_timeout: float = 120.0,
     max_restarts: int = 20,
@@ -58,7 +61,8 @@ def make_pool(
 ) -> "Pool":
     """Build `n_envs` copies of an environment, in this process or in workers.
 
-    env: a Gymnasium id, "module:factory", or a function without arguments that builds one.
+    env: a Gymnasium id, "module:factory", a function without arguments that builds one, or a list
+        with such a function for each environment (then `n_envs` need not be given).
     n_envs: how many; "auto" tries the environment first: 64 of those that wait, else 16 or more.
         (`num_envs` is another name for it.)
     num_workers: processes, each with a block of the environments; 0 or "serial" for none;
@@ -66,6 +70,14 @@ def make_pool(
     wait_for: how many rows `recv` waits for.
     seed: environment i throws dice of (seed, i), wherever it runs.
     infos: False drops what environments tell besides; masks come all the same.
+    options: for every reset that is given none, automatic ones included.
+    autoreset_mode: when the next episode begins, as Gymnasium says it: SAME_STEP (the row of the
+        last step has the first observation), NEXT_STEP (the next action is not played), DISABLED
+        (the caller resets).
+    observation_mode: "different" lets the bounds of observations differ among environments; so does
+        a tuple of the batched and the single space, which are then those of `PoolVectorEnv`.
+    trial: False only builds the first environment, without a reset and a step: for those that are
+        to be prepared by `call` first. Masks then come among the infos.
     step_timeout: seconds after which a step or reset is taken to hang. Counted while `recv` waits.
     start_timeout: seconds in which a worker must have built its environments.
     max_restarts: failures, of environments and workers together, after which `recv` raises.
@@ -74,13 +86,22 @@ def make_pool(
     One environment is tried first, in a process of its own: one that hangs or crashes is refused.
     Only with num_workers=0 it is tried in this process, where all of them are to be.
     """
+    factory, name = factory_of(env)
+    if isinstance(factory, OneEach) and n_envs is None and num_envs is None:
+        n_envs = len(factory.factories)
     count, asked_for, wait_for, seed = checked_settings(
         n_envs=n_envs, num_envs=num_envs, num_workers=num_workers, wait_for=wait_for, seed=seed,
         infos=infos, step_timeout=step_timeout, start_timeout=start_timeout,
         max_restarts=max_restarts, on_fault=on_fault,
     )  # fmt: skip
-    factory, name = factory_of(env)
-    trial, nurse, why_here = try_first(
+    rules = checked_rules(autoreset_mode, observation_mode)
+    if isinstance(factory, OneEach) and count != len(factory.factories):
+        raise ConfigError(f"n_envs = {count}: env is a list of {len(factory.factories)} factories")
+    if options is not None:
+        factory = WithOptions(factory, options)
+    if not trial and "auto" in (count, asked_for):
+        raise ConfigError("trial = False: n_envs and num_workers must be numbers, not 'auto'")
+    shown, nurse, why_here, tried_env = try_first(
         factory,
         name,
         seed=seed,
@@ -88,26 +109,40 @@ def make_pool(
         num_workers=asked_for,
         step_timeout=step_timeout,
         start_timeout=start_timeout,
+        alike=rules.alike,
+        only_build=not trial,
     )
     if count == "auto":
-        count = choose_num_envs(trial.step_s, trial.cpu_share)
+        count = choose_num_envs(shown.step_s, shown.cpu_share)
         wait_for = wait_for if wait_for == "all" else min(wait_for, count)
     if why_here:
         workers, reason = 0, f"serial: {why_here}"
     elif asked_for == "auto":
-        workers, reason = choose_workers(count, trial.step_s, trial.cpu_share)
+        workers, reason = choose_workers(count, shown.step_s, shown.cpu_share)
     else:
         workers = min(asked_for, count)
         reason = f"{workers} workers: as asked for"
-    pool = Pool(trial, count, count if wait_for == "all" else wait_for, seed=seed)
+    pool = Pool(
+        shown, count, count if wait_for == "all" else wait_for,
+        seed=seed, rules=rules, observation_mode=observation_mode,
+    )  # fmt: skip
     pool.reason, pool._log = reason, FaultLog(max_restarts, on_fault)
     if workers == 0:
         if nurse is not None:
             nurse.close()
-        pool._use_this_process(factory, infos)
+        pool._use_this_process(factory, infos, tried_env)
     else:
         assert nurse is not None
         pool._use_workers(nurse, workers, infos, step_timeout, start_timeout)
+    return pool
+
+
+def opened(pool: "Pool | Sequence[Factory]", settings: dict[str, Any]) -> "Pool":
+    """A pool as it is, or one for these factories."""
+    if not isinstance(pool, Pool):
+        return make_pool(list(pool), **settings)
+    if settings:
+        raise ConfigError(f"settings of a pool are for make_pool: {', '.join(settings)}")
     return pool
 
 
@@ -124,8 +159,14 @@ class Pool:
         wait_for: int,
         *,
         seed: int,
+        rules: Rules,
+        observation_mode: ObservationMode = "same",
     ) -> None:
         self.n_envs, self.wait_for, self.seed = n_envs, wait_for, seed
+        self._rules = rules
+        self.autoreset_mode = rules.autoreset
+        self.observation_mode = observation_mode
+        self.render_mode, self.mask_dtype = trial.render_mode, trial.mask_dtype
         self.single_observation_space = trial.observations.space
         self.single_action_space = trial.actions.space
         self.metadata = trial.metadata
@@ -141,10 +182,17 @@ class Pool:
         self._at_work, self._closing = threading.RLock(), threading.RLock()
         self._failure: Exception | None = None  # noticed while nobody waited
 
-    def _use_this_process(self, factory: Callable[[], Any], infos: bool) -> None:
+    def _use_this_process(
+        self, factory: Factory, infos: bool, tried_env: Env[Any, Any] | None
+    ) -> None:
         shape = Shape(self.n_envs, 0, self._trial.num_masked)
         self._board = Board(shape, self._trial.observations, self._trial.actions)
-        self._runner = Serial(factory, self._board, infos=infos, on_fault=self._log)
+        self._set_seeds()
+        self._runner = Serial(
+            factory, self._board, infos=infos, rules=self._rules, on_fault=self._log
+        )
+        if tried_env is not None and tried_env is not self._runner.envs[0]:
+            close_in_time([tried_env])
 
     def _use_workers(
         self,
@@ -160,33 +208,52 @@ class Pool:
             Shape(self.n_envs, num_workers, self._trial.num_masked),
             seed=self.seed,
             infos=infos,
+            rules=self._rules,
             each_row=self.wait_for < self.n_envs,
             step_timeout_s=step_timeout,
             start_timeout_s=start_timeout,
             on_fault=self._log,
         )
+        self._set_seeds()
+
+    def _set_seeds(self) -> None:
+        """Those that environments get at their first reset, or when they have to begin anew."""
+        self._board.seeds[:] = [seed_of(self.seed, i) for i in range(self.n_envs)]
 
     # --- the calls --------------------------------------------------------------------------------
 
     def reset(
         self,
-        seed: int | Sequence[int] | None = None,
+        seed: int | Sequence[int | None] | None = None,
         env_ids: EnvIds | None = None,
+        options: dict[str, Any] | Sequence[dict[str, Any] | None] | None = None,
     ) -> None:
         """Begin an episode everywhere, or in `env_ids`; its first rows arrive through `recv`.
 
         The first reset uses the pool's seed. A later one without a seed lets each environment's
-        dice run on. A list has a seed for each environment that is reset.
+        dice run on. A list has a seed, or None, for each environment that is reset; so has a list
+        of options.
         """
         with self._at_work:
             runner = self._open()
             ids = self._checked_ids(env_ids, "reset")
             if seed is None and not self._seeded:
                 seed = self.seed
+            orders = np.full(len(ids), BEGIN, np.int8)
             if seed is not None:
-                self._board.seeds[ids] = self._seeds(seed, ids)
-                self._seeded = True
-            self._board.orders[ids] = BEGIN if seed is None else SEED
+                seeds = self._seeds(seed, ids)
+                seeded = np.array([one is not None for one in seeds], np.bool_)
+                self._board.seeds[ids[seeded]] = [one for one in seeds if one is not None]
+                self._seeded, orders[seeded] = True, SEED
+            if options:
+                each = options if isinstance(options, list | tuple) else [options] * len(ids)
+                if len(each) != len(ids):
+                    raise ConfigError(f"reset: {len(each)} options for {len(ids)} environments")
+                orders[[bool(one) for one in each]] |= WITH_OPTIONS
+                for i, one in zip(ids.tolist(), each, strict=True):
+                    if one:
+                        runner.begin_with(one, i)
+            self._board.orders[ids] = orders
             self._ask(runner, ~ids, ids)
 
     def send(self, actions: Any, env_ids: EnvIds | None = None, version: int = 0) -> None:
@@ -207,14 +274,25 @@ class Pool:
             self._ask(runner, ids, ids)
             self._versions[which] = version
 
-    def recv(self) -> Arrived:
-        """Wait for the first `wait_for` rows, or for all that were asked for if that is fewer."""
+    def recv(self, timeout: float | None = None) -> Arrived:
+        """Wait for the first `wait_for` rows, or for all that were asked for if that is fewer.
+
+        timeout: seconds after which TimeoutError is raised; the rows can still be received later.
+        Without workers it has no effect: the environments are stepped in this call.
+        """
         with self._at_work:
             runner = self._open()
             need = self._need()
             prepared = quiet(self._board, need)
-            ids = runner.collect(need)
+            ids = runner.collect(need, timeout)
             return self._arrived(runner, ids, prepared)
+
+    def last_obs(self) -> Any:
+        """What every environment showed last, copied; only while nothing is under way."""
+        with self._at_work:
+            self._open()
+            self._at_rest("last_obs()")
+            return self._trial.observations.take(self._board.obs, slice(None))
 
     async def recv_async(self) -> Arrived:
         """`recv` for asyncio: other tasks run meanwhile."""
@@ -246,6 +324,10 @@ class Pool:
             runner.arm()
             return None if runner.enough(need) else runner.fileno()
 
+    def row(self, observations: Any, i: int) -> Any:
+        """Environment i's of the observations of all, in the structure of the space."""
+        return self._trial.observations.row(observations, i, self.n_envs)
+
     def call(
         self, name: str, *args: Any, env_ids: Sequence[int] | None = None, **kwargs: Any
     ) -> list[Any]:
@@ -255,12 +337,36 @@ class Pool:
         """
         with self._at_work:
             runner = self._open()
-            if self._num_out:
-                raise PhalanxError(
-                    f"call({name!r}): {self._num_out} rows are under way, recv first"
-                )
-            ids = range(self.n_envs) if env_ids is None else env_ids
-            return [runner.call(i, name, args, kwargs) for i in ids]
+            self._at_rest(f"call({name!r})")
+            ids = self._checked_ids(env_ids, "call", repeated=True)
+            return [runner.call(i, name, args, kwargs) for i in ids.tolist()]
+
+    def apply(
+        self, function: Callable[..., Any], *args: Any, env_ids: Sequence[int] | None = None
+    ) -> list[Any]:
+        """What function(env, *args) returns for each environment, where it is. As `call`."""
+        return self.call("()", function, *args, env_ids=env_ids)
+
+    def _at_rest(self, doing: str) -> None:
+        if self._num_out:
+            raise PhalanxError(f"{doing}: {self._num_out} rows are under way, recv first")
+
+    def check_open(self) -> None:
+        """Raise if the pool is closed, or cannot go on."""
+        self._open()
+
+    @property
+    def envs(self) -> list[Env[Any, Any]]:
+        """The environments themselves, if they are in this process."""
+        runner = self._open()
+        if isinstance(runner, Workers):
+            raise AttributeError("the environments are in worker processes: use call or apply")
+        return list(runner.envs.values())
+
+    @property
+    def everybody(self) -> Ints:
+        """The numbers of all environments, to be given to `send`."""
+        return self._open().everybody
 
     @property
     def num_workers(self) -> int:
@@ -334,7 +440,7 @@ class Pool:
     def _open(self) -> Serial | Workers:
         runner = self._runner
         if runner is None:
-            raise PhalanxError("the pool is closed")
+            raise PoolClosed("the pool is closed")
         if self._failure is not None:
             raise self._failure
         return runner
@@ -344,7 +450,7 @@ class Pool:
             raise PhalanxError("recv: nothing is under way; reset or send first")
         return min(self.wait_for, self._num_out)
 
-    def _checked_ids(self, env_ids: EnvIds | None, doing: str) -> Ints:
+    def _checked_ids(self, env_ids: EnvIds | None, doing: str, repeated: bool = False) -> Ints:
         """The environments meant, none of which may be under way."""
         everybody = self._open().everybody
         if env_ids is None or env_ids is everybody:
@@ -363,7 +469,7 @@ class Pool:
             raise PhalanxError(
                 f"{doing}: environment {ids[busy][0]} is under way already; recv its row first"
             )
-        if len(set(ids.tolist())) != len(ids):
+        if not repeated and len(set(ids.tolist())) != len(ids):
             raise ConfigError(f"{doing}: env_ids {ids} name an environment twice")
         return ids.astype(np.int64)
 
@@ -377,12 +483,12 @@ class Pool:
             self._out[ids] = True
             self._num_out += len(ids)
 
-    def _seeds(self, seed: int | Sequence[int], ids: Ints) -> list[int]:
+    def _seeds(self, seed: int | Sequence[int | None], ids: Ints) -> Sequence[int | None]:
         if isinstance(seed, int | np.integer):
             return [seed_of(int(seed), i) for i in ids.tolist()]
         if len(seed) != len(ids):
             raise ConfigError(f"reset: {len(seed)} seeds for {len(ids)} environments")
-        return [int(one) for one in seed]
+        return [None if one is None else int(one) for one in seed]
 
     def _arrived(self, runner: Serial | Workers, ids: Ints, prepared: Quiet) -> Arrived:
         everybody = ids is runner.everybody

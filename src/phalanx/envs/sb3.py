@@ -1,17 +1,19 @@
 """The pool as Stable-Baselines3's VecEnv."""
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from gymnasium import Env, spaces
+from gymnasium.vector import AutoresetMode
 
-from phalanx.envs.pool import Pool
-from phalanx.envs.vector import _row
+from phalanx.envs.factories import is_wrapped
+from phalanx.envs.pool import Pool, opened
 from phalanx.errors import ConfigError, MissingError
 
 try:
-    from stable_baselines3.common.monitor import Monitor
     from stable_baselines3.common.vec_env import VecEnv
 except ImportError:
     raise MissingError('Stable-Baselines3 is not installed: pip install "phalanx[sb3]"') from None
@@ -24,23 +26,29 @@ class PoolVecEnv(VecEnv):  # type: ignore[misc]
 
     At the end of an episode infos[i] holds SB3's "terminal_observation", "TimeLimit.truncated" and
     "episode" (r, l), so no Monitor is needed. Where "lost" is true, the environment failed and was
-    replaced: the episode has no statistics.
+    replaced: the episode has no statistics. In place of a pool it takes a list of factories and
+    settings of `make_pool`, for SB3's make_vec_env(..., vec_env_cls=PoolVecEnv).
     """
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool | Sequence[Callable[[], Env[Any, Any]]], **settings: Any) -> None:
+        pool = opened(pool, settings)
         if pool.wait_for != pool.n_envs:
             raise ConfigError(
                 f"a VecEnv steps all environments at once: wait_for='all', not {pool.wait_for}"
             )
+        if pool.autoreset_mode is not AutoresetMode.SAME_STEP:
+            raise ConfigError(
+                "a VecEnv begins the next episode in the step that ends the last: "
+                f"autoreset_mode='SameStep', not {pool.autoreset_mode.value!r}"
+            )
         self.pool = pool
         self._masks: npt.NDArray[np.bool_] | None = None
         super().__init__(pool.n_envs, pool.single_observation_space, pool.single_action_space)
+        self.metadata = pool.metadata
 
     def reset(self) -> Any:
-        if any(self._options):
-            raise ConfigError("reset options do not reach the environments of a pool")
-        seeds = [seed for seed in self._seeds if seed is not None]
-        self.pool.reset(seeds if len(seeds) == self.num_envs else None)
+        seeds = self._seeds if any(seed is not None for seed in self._seeds) else None
+        self.pool.reset(seeds, options=self._options if any(self._options) else None)
         arrived = self.pool.recv()
         self.reset_infos = arrived.infos or [{} for _ in range(self.num_envs)]
         self._masks = arrived.action_masks
@@ -48,7 +56,11 @@ class PoolVecEnv(VecEnv):  # type: ignore[misc]
         self._reset_options()
         return arrived.obs
 
-    def step_async(self, actions: Array) -> None:
+    def step_async(self, actions: Any) -> None:
+        if isinstance(self.action_space, spaces.Dict | spaces.Tuple) and not isinstance(
+            actions, dict
+        ):
+            actions = _together(self.action_space, list(actions))
         self.pool.send(actions)
 
     def step_wait(self) -> tuple[Any, Array, Array, list[dict[str, Any]]]:
@@ -56,20 +68,24 @@ class PoolVecEnv(VecEnv):  # type: ignore[misc]
         self._masks = arrived.action_masks
         infos = arrived.infos or [{} for _ in range(self.num_envs)]
         dones = arrived.terminated | arrived.truncated
-        for i in np.flatnonzero(dones).tolist():
+        for i in range(self.num_envs):
+            if not dones[i]:
+                infos[i]["TimeLimit.truncated"] = False
+                continue
             self.reset_infos[i] = {k: v for k, v in infos[i].items() if k != "final_info"}
             infos[i] = {
                 **infos[i].get("final_info", {}),
-                "terminal_observation": _row(arrived.final_obs, i),
+                "terminal_observation": self.pool.row(arrived.final_obs, i),
                 "TimeLimit.truncated": bool(arrived.truncated[i] and not arrived.terminated[i]),
             }
             if arrived.lost[i]:
                 infos[i]["lost"] = True
             else:
-                infos[i]["episode"] = {
+                statistics = {
                     "r": float(arrived.episode_returns[i]),
                     "l": int(arrived.episode_lengths[i]),
                 }
+                infos[i].setdefault("episode", statistics)  # a Monitor's own come first
         return arrived.obs, arrived.rewards.astype(np.float32), dones, infos
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
@@ -80,6 +96,22 @@ class PoolVecEnv(VecEnv):  # type: ignore[misc]
 
     def close(self) -> None:
         self.pool.close()
+
+    @property
+    def envs(self) -> list[Any]:
+        """The environments themselves, if they are in this process."""
+        return self.pool.envs
+
+    def get_images(self) -> Sequence[Array | None]:
+        """A picture of each environment, if they were made with render_mode="rgb_array"."""
+        if self.render_mode != "rgb_array":
+            warnings.warn(
+                f"The render mode is {self.render_mode}, but this method assumes it is `rgb_array` "
+                "to obtain images.",
+                stacklevel=2,
+            )
+            return [None] * self.num_envs
+        return self.pool.call("render")
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
         return self.pool.call(attr_name, env_ids=self._chosen(indices))
@@ -97,7 +129,20 @@ class PoolVecEnv(VecEnv):  # type: ignore[misc]
         )
 
     def env_is_wrapped(self, wrapper_class: type, indices: Any = None) -> list[bool]:
-        return [wrapper_class is Monitor] * len(self._chosen(indices))  # its infos are here
+        """Whether each environment is wrapped so. None needs a Monitor: the pool does its work."""
+        return self.pool.apply(is_wrapped, wrapper_class, env_ids=self._chosen(indices))
 
-    def _chosen(self, indices: int | Sequence[int] | None) -> list[int]:
-        return list(self._get_indices(indices))
+    def _chosen(self, indices: Any) -> list[int]:
+        """The environments meant: all, one, or some, counted from the end if negative."""
+        return np.arange(self.num_envs)[list(self._get_indices(indices))].tolist()
+
+
+def _together(space: spaces.Space[Any], actions: list[Any]) -> Any:
+    """Actions one by one, as SB3 gives them, in the structure of the space."""
+    if isinstance(space, spaces.Dict):
+        return {key: _together(part, [one[key] for one in actions]) for key, part in space.items()}
+    if isinstance(space, spaces.Tuple):
+        return tuple(
+            _together(part, [one[k] for one in actions]) for k, part in enumerate(space.spaces)
+        )
+    return np.asarray(actions)

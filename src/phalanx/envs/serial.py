@@ -1,16 +1,18 @@
 """The environments of a pool in the caller's own process: to debug, or where that is fastest."""
 
 from collections import deque
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
 
-from phalanx.envs.block import Block, Factory, Info
-from phalanx.envs.faults import Fault, peak_memory_mb
+from phalanx.envs.block import Block, Info
+from phalanx.envs.factories import Factory
+from phalanx.envs.faults import Fault, PoolClosed, peak_memory_mb
+from phalanx.envs.settings import Rules
 from phalanx.envs.shared_memory import Board, Ints
 from phalanx.envs.staff import OnFault
 from phalanx.envs.worker import use
-from phalanx.errors import PhalanxError
 
 
 class Serial:
@@ -19,8 +21,17 @@ class Serial:
     num_workers = 0
     pids: tuple[int, ...] = ()
 
-    def __init__(self, factory: Factory, board: Board, *, infos: bool, on_fault: OnFault) -> None:
+    def __init__(
+        self,
+        factory: Factory,
+        board: Board,
+        *,
+        infos: bool,
+        rules: Rules,
+        on_fault: OnFault,
+    ) -> None:
         self._on_fault, self._left = on_fault, False
+        self._options: dict[int, dict[str, Any]] = {}
         self.everybody: Ints = np.arange(board.shape.n_envs)
         self.everybody.flags.writeable = False  # callers get it, and give it back
         self._block = Block(
@@ -30,6 +41,8 @@ class Serial:
             worker=0,
             report=self._report,
             infos=infos,
+            rules=rules,
+            post=lambda _kind, i: self._options[i],
         )
         self._waiting: deque[int] = deque()
 
@@ -46,12 +59,13 @@ class Serial:
             )
         )
         if self._left:  # who is told may have closed us
-            raise PhalanxError("the pool was closed")
+            raise PoolClosed("the pool was closed")
 
     def submit(self, requests: Ints, ids: Ints) -> None:
         self._waiting.extend(requests.tolist())
 
-    def collect(self, need: int) -> Ints:
+    def collect(self, need: int, timeout_s: float | None = None) -> Ints:
+        """Step them here and now: nobody can interrupt that, so `timeout_s` is of no effect."""
         if need == len(self._waiting) == len(self.everybody):
             requests = sorted(self._waiting, key=lambda i: i if i >= 0 else ~i)
             self._waiting.clear()
@@ -64,6 +78,13 @@ class Serial:
     def info(self, i: int) -> Info:
         return self._block.infos.pop(i)
 
+    def begin_with(self, options: dict[str, Any], i: int) -> None:
+        """The options of the reset of environment i that is asked for next."""
+        self._options[i] = deepcopy(options)
+
+    def fetch_values(self, ids: Ints) -> None:
+        """They are on the board already."""
+
     def hear_of(self, lost: list[int]) -> None:
         """Faults were told when they happened."""
 
@@ -73,6 +94,10 @@ class Serial:
     def leave(self) -> None:
         """Nobody waits for us in another thread but an environment."""
         self._left = True
+
+    @property
+    def envs(self) -> dict[int, Any]:
+        return self._block.envs
 
     def close(self) -> None:
         self._block.close()

@@ -4,9 +4,17 @@ import math
 import numbers
 import operator
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
+
+from gymnasium import Space
+from gymnasium.vector import AutoresetMode
 
 from phalanx.errors import ConfigError
+
+
+class WrongKind(ConfigError, TypeError):
+    """A setting of a kind that cannot be meant."""
+
 
 Count = int | Literal["auto"]
 
@@ -47,6 +55,37 @@ def checked_settings(
     if not (on_fault is None or isinstance(on_fault, Callable)):  # type: ignore[arg-type]
         raise ConfigError(f"on_fault = {on_fault!r:.60}: a function that takes a Fault, or None")
     return count, num_workers, wait_for, seed
+
+
+class Rules(NamedTuple):
+    """How environments are treated, wherever they are."""
+
+    autoreset: AutoresetMode
+    alike: bool
+    """observation spaces may have different bounds, if shape and dtype are the same"""
+
+
+SAME = Rules(AutoresetMode.SAME_STEP, False)
+
+
+def checked_rules(autoreset_mode: Any, observation_mode: Any) -> Rules:
+    try:
+        autoreset = AutoresetMode(autoreset_mode)
+    except ValueError:
+        allowed = ", ".join(repr(mode.value) for mode in AutoresetMode)
+        raise ConfigError(f"autoreset_mode = {autoreset_mode!r:.60}: one of {allowed}") from None
+    given_spaces = isinstance(observation_mode, tuple) and len(observation_mode) == 2
+    if observation_mode not in ("same", "different") and not given_spaces:
+        raise ConfigError(
+            "Invalid `observation_mode`, expected: 'same' or 'different' or tuple of single and "
+            f"batch observation space, actual got {observation_mode}"
+        )
+    if given_spaces and not all(isinstance(one, Space) for one in observation_mode):
+        raise WrongKind(
+            "Expected both elements of observation_mode to be Spaces, got "
+            f"{type(observation_mode[0])} and {type(observation_mode[1])}"
+        )
+    return Rules(autoreset, observation_mode != "same")
 
 
 def one_of_both(n_envs: Any, num_envs: Any) -> Any:

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from phalanx.envs.layout import Layout, Leaf, Rows
+from phalanx.envs.objects import Objects
 
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
@@ -24,6 +25,7 @@ TERMINATED, TRUNCATED, LOST, INFO = 1, 2, 4, 8
 
 # Orders: what to do with an environment that is not to be stepped.
 SEED, BEGIN, RECOVER, CALL = 1, 2, 3, 4
+WITH_OPTIONS = 16  # added to SEED or BEGIN: a message says with which
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,11 @@ class Board:
     actions: Rows
 
     def __init__(
-        self, shape: Shape, observations: Layout, actions: Layout, fd: int | None = None
+        self,
+        shape: Shape,
+        observations: Layout | Objects,
+        actions: Layout | Objects,
+        fd: int | None = None,
     ) -> None:
         """Lay the arrays out in the file `fd`, or in this process's own memory."""
         self.shape, self.observations, self.action_layout = shape, observations, actions

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from phalanx.envs.auto import num_cores
-from phalanx.envs.block import Info
-from phalanx.envs.faults import Fault, how_it_ended
+from phalanx.envs.block import Info, SpacesDiffer
+from phalanx.envs.faults import Fault, PoolClosed, how_it_ended
 from phalanx.envs.nurse import Ended, Nurse, Started, kill, read_words, stack_of
 from phalanx.envs.shared_memory import IDLE, Board, Ints, block_of, numbers
 from phalanx.envs.waiting import Bell, Patience, fence
 from phalanx.envs.worker import STOP, Setup
-from phalanx.errors import ConfigError, PhalanxError, WorkerError
+from phalanx.errors import ConfigError, WorkerError
 
 TICK_S = 0.1  # how often deadlines are looked at while waiting
 CLOSE_S = 1.0  # how long environments may take to close
@@ -132,7 +132,7 @@ class Staff:
 
     def _stay(self) -> None:
         if self._left:
-            raise PhalanxError("the pool was closed while rows were waited for")
+            raise PoolClosed("the pool was closed while rows were waited for")
 
     def _tell(self, fault: Fault) -> None:
         self._on_fault(fault)
@@ -154,6 +154,9 @@ class Staff:
         for kind, *rest in channel.receive():
             if kind == "infos":
                 self._infos.update(rest[0])
+            elif kind == "values":
+                self._board.obs.update(rest[0])
+                self._board.final_obs.update(rest[1])
             elif kind == "reply":
                 self._replies.append((rest[0], rest[1]))
             elif kind == "ready":
@@ -275,6 +278,8 @@ class Staff:
         )
 
     def _could_not_start(self, fault: Fault) -> None:
+        if fault.what.split(": ")[1:2] == [SpacesDiffer.__name__]:
+            raise SpacesDiffer(str(fault))
         raise ConfigError(str(fault))
 
     def _begin_again(self) -> None:

@@ -7,9 +7,10 @@ computes rather than waits, decides how many workers are worth having.
 import os
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import Any
 
@@ -18,14 +19,15 @@ import numpy as np
 from gymnasium import Env
 
 from phalanx.envs.answers import checked_reset, checked_step
-from phalanx.envs.block import Factory
 from phalanx.envs.channel import Channel
 from phalanx.envs.closing import close_in_time
+from phalanx.envs.factories import Factory, OneEach
 from phalanx.envs.layout import Layout
+from phalanx.envs.objects import Objects, layout_of
 from phalanx.envs.places import GIVEN, import_from
 from phalanx.errors import ConfigError
 
-EnvSpec = str | Callable[[], Env[Any, Any]]
+EnvSpec = str | Callable[[], Env[Any, Any]] | Sequence[Callable[[], Env[Any, Any]]]
 
 TRY_S = 0.2
 MOST_STEPS = 2000
@@ -78,6 +80,13 @@ class FromModule:
 
 def factory_of(env: EnvSpec) -> tuple[Factory, str]:
     """What builds the environment, and what to call it in messages."""
+    if isinstance(env, list | tuple):
+        if not env or not all(callable(one) for one in env):
+            raise ConfigError(
+                f"env is {env!r:.60}: a list must have a function for each environment, that "
+                "builds it and takes no arguments"
+            )
+        return OneEach(tuple(env)), factory_of(env[0])[1]
     if not isinstance(env, str):
         if not callable(env):
             raise ConfigError(
@@ -103,14 +112,17 @@ def factory_of(env: EnvSpec) -> tuple[Factory, str]:
 class Trial:
     """What the first environment showed."""
 
-    observations: Layout
-    actions: Layout
+    observations: Layout | Objects
+    actions: Layout | Objects
     num_masked: int
     step_s: float
     """wall time of a step; 0 if it was not measured"""
     cpu_share: float
     """the part of it that the environment computed; the rest it waited"""
     metadata: dict[str, Any]
+    render_mode: str | None
+    mask_dtype: np.dtype[Any] = field(default=np.dtype(np.bool_))
+    """of the masks that the environment gives"""
 
 
 @contextmanager
@@ -120,10 +132,15 @@ def tried(
     *,
     seed: int,
     measure: bool,
+    alike: bool = False,
+    only_build: bool = False,
+    keep_dice: bool = False,
     tell: Callable[[str], None] = lambda doing: None,
-) -> Iterator[Trial]:
+) -> Iterator[tuple[Trial, Env[Any, Any]]]:
     """Build one environment, begin an episode, take a step; many, if it is to be measured.
 
+    only_build: do not reset or step it.
+    keep_dice: do not seed it; the factory may give the same one again, with dice of its own.
     tell: is called with what is done next, and at least once for every few steps.
     """
     doing = BUILDING
@@ -133,23 +150,30 @@ def tried(
         if not isinstance(env, Env):
             raise TypeError(f"got {type(env).__name__}, not a gymnasium.Env")
         try:
-            observations = Layout(env.observation_space, "observation")
-            actions = Layout(env.action_space, "action")
-            scratch = observations.rows(lambda leaf: np.zeros((1, *leaf.shape), leaf.dtype))
-            write = observations.writer(scratch)
-            tell(doing := "reset(seed=…)")
-            obs, info = checked_reset(env.reset(seed=seed))
-            write(0, obs)
-            tell(doing := "its first step")
-            env.action_space.seed(seed)
-            write(0, checked_step(env.step(env.action_space.sample()))[0])
-            tell(doing := "its first steps")
-            step_s, cpu_share = _measure(env, lambda: tell(doing)) if measure else (0.0, 1.0)
-            mask = info.get("action_mask")
-            num_masked = 0 if mask is None else len(np.ravel(mask))
-            yield Trial(observations, actions, num_masked, step_s, cpu_share, dict(env.metadata))
-        finally:
+            observations = layout_of(env.observation_space, bounded=not alike)
+            actions = layout_of(env.action_space)
+            trial = Trial(observations, actions, 0, 0.0, 1.0, dict(env.metadata), env.render_mode)
+            if not only_build:
+                scratch = observations.rows(lambda leaf: np.zeros((1, *leaf.shape), leaf.dtype))
+                write = observations.writer(scratch)
+                tell(doing := "reset(seed=…)")
+                obs, info = checked_reset(env.reset(seed=None if keep_dice else seed))
+                write(0, obs)
+                tell(doing := "its first step")
+                possible = deepcopy(env.action_space)
+                possible.seed(seed)
+                write(0, checked_step(env.step(possible.sample()))[0])
+                tell(doing := "its first steps")
+                step_s, cpu_share = _measure(env, lambda: tell(doing)) if measure else (0.0, 1.0)
+                mask = np.ravel(info.get("action_mask", ()))
+                trial = replace(
+                    trial, num_masked=len(mask), mask_dtype=mask.dtype, step_s=step_s,
+                    cpu_share=cpu_share,
+                )  # fmt: skip
+            yield trial, env
+        except BaseException:
             close_in_time([env])
+            raise
     except ConfigError:
         raise
     except Exception as error:
@@ -165,8 +189,9 @@ def report_trial(channel: Channel, factory: Factory, **settings: Any) -> int:
         channel.send(("doing", doing))
 
     try:
-        with tried(factory, **settings, tell=tell) as trial:
+        with tried(factory, **settings, tell=tell) as (trial, env):
             channel.send(("trial", trial))
+            close_in_time([env])
     except ConfigError as error:
         trace = "".join(traceback.format_exception(error.__cause__ or error))
         channel.send(("refused", str(error), trace))

@@ -1,62 +1,118 @@
 """The pool as Gymnasium's VectorEnv."""
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from gymnasium.error import ResetNeeded
+import numpy.typing as npt
+from gymnasium import Env
+from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError, ResetNeeded
 from gymnasium.vector import AutoresetMode, VectorEnv
-from gymnasium.vector.utils import batch_space
+from gymnasium.vector.utils import batch_differing_spaces, batch_space
 
 from phalanx.envs.arrived import Arrived
-from phalanx.envs.pool import Pool
+from phalanx.envs.pool import Pool, opened
+from phalanx.envs.reset_mask import taken_out
 from phalanx.errors import ConfigError
+
+Step = tuple[Any, npt.NDArray[np.float64], npt.NDArray[np.bool_], npt.NDArray[np.bool_], Any]
 
 
 class PoolVectorEnv(VectorEnv[Any, Any, Any]):
     """`PoolVectorEnv(make_pool("CartPole-v1", n_envs=32))`, wherever a VectorEnv is wanted.
 
-    An episode that ends begins anew in the same step; its last observation is
-    infos["final_obs"][i] where infos["_final_obs"][i], its last info infos["final_info"].
-    infos["episode"] has its return "r" and length "l"; infos["lost"] is True where an environment
-    failed and was replaced. Masks are infos["action_mask"].
+    Plays as Gymnasium's own vector environments do, in the pool's autoreset mode. Beside their keys
+    infos["lost"] is there, and True, where an environment failed and was replaced. Returns and
+    lengths of episodes are in `arrived`, as the pool gave them; or use RecordEpisodeStatistics. In
+    place of a pool it takes a list of factories and settings of `make_pool`.
     """
 
-    def __init__(self, pool: Pool) -> None:
+    arrived: Arrived
+    """all that the pool told of the last step or reset"""
+
+    def __init__(self, pool: Pool | Sequence[Callable[[], Env[Any, Any]]], **settings: Any) -> None:
+        pool = opened(pool, settings)
         if pool.wait_for != pool.n_envs:
             raise ConfigError(
                 f"a VectorEnv steps all environments at once: wait_for='all', not {pool.wait_for}"
             )
         self.pool, self.num_envs = pool, pool.n_envs
-        self.metadata = {**pool.metadata, "autoreset_mode": AutoresetMode.SAME_STEP}
-        self.single_observation_space = pool.single_observation_space
+        self.autoreset_mode = pool.autoreset_mode
+        self.metadata = {**pool.metadata, "autoreset_mode": pool.autoreset_mode}
+        self.render_mode = pool.render_mode
         self.single_action_space = pool.single_action_space
-        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
-        self.render_mode = None
+        self.single_observation_space = pool.single_observation_space
+        if isinstance(pool.observation_mode, tuple):
+            self.observation_space, self.single_observation_space = pool.observation_mode
+        elif pool.observation_mode == "different":
+            self.observation_space = batch_differing_spaces(pool.call("observation_space"))
+        else:
+            self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self._reset_done = False
+        self._ended = np.zeros(self.num_envs, np.bool_)
+        self._pending = ""  # what was begun, and not yet waited for
+
+    # --- the calls --------------------------------------------------------------------------------
 
     def reset(
         self,
         *,
-        seed: int | Sequence[int] | None = None,
+        seed: int | Sequence[int | None] | None = None,
         options: dict[str, Any] | None = None,
     ) -> tuple[Any, dict[str, Any]]:
-        """Begin an episode everywhere. As in Gymnasium, environment i gets seed + i, or seed[i]."""
-        if options:
-            raise ConfigError(f"reset options do not reach the environments of a pool: {options}")
-        if isinstance(seed, int | np.integer):
-            seed = [int(seed) + i for i in range(self.num_envs)]
-        self.pool.reset(seed)
-        self._reset_done = True
-        arrived = self.pool.recv()
+        """Begin an episode everywhere, or where options["reset_mask"] is True.
+
+        As in Gymnasium, environment i gets seed + i, or seed[i]; or no seed, and throws dice that
+        nobody knows. Other options reach every environment that is reset.
+        """
+        self.reset_async(seed, options)
+        return self.reset_wait()
+
+    def reset_async(
+        self,
+        seed: int | Sequence[int | None] | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> None:
+        """Begin a reset, which `reset_wait` ends."""
+        self._begin("reset")
+        if seed is None or isinstance(seed, int | np.integer):
+            seeds = [None if seed is None else int(seed) + i for i in range(self.num_envs)]
+        elif len(seed) == self.num_envs:
+            seeds = list(seed)
+        else:
+            raise ConfigError(f"reset: {len(seed)} seeds for {self.num_envs} environments")
+        mask, options = taken_out(options, self.num_envs)
+        ids = np.flatnonzero(mask)
+        self.pool.reset([seeds[i] for i in ids.tolist()], ids, options)
+        self._ended[mask] = False
+        self._pending, self._reset_done = "reset", True
+
+    def reset_wait(self, timeout: float | None = None) -> tuple[Any, dict[str, Any]]:
+        arrived = self._finish("reset", timeout)
+        if len(arrived.env_ids) < self.num_envs:
+            return self.pool.last_obs(), self._infos(arrived)
         return arrived.obs, self._infos(arrived)
 
-    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+    def step(self, actions: Any) -> Step:
+        self.step_async(actions)
+        return self.step_wait()
+
+    def step_async(self, actions: Any) -> None:
+        """Begin a step, which `step_wait` ends."""
+        self._begin("step")
         if not self._reset_done:
             raise ResetNeeded("call reset() before the first step()")
-        self.pool.send(actions)
-        arrived = self.pool.recv()
+        if self.autoreset_mode is AutoresetMode.DISABLED and self._ended.any():
+            ended = np.flatnonzero(self._ended)
+            raise ResetNeeded(f"episodes of {ended} have ended: reset(options={{'reset_mask': …}})")
+        self.pool.send(actions, self.pool.everybody)
+        self._pending = "step"
+
+    def step_wait(self, timeout: float | None = None) -> Step:
+        arrived = self._finish("step", timeout)
+        self._ended = arrived.terminated | arrived.truncated
         return (
             arrived.obs,
             arrived.rewards,
@@ -65,31 +121,47 @@ class PoolVectorEnv(VectorEnv[Any, Any, Any]):
             self._infos(arrived),
         )
 
+    def _begin(self, what: str) -> None:
+        self.pool.check_open()
+        if self._pending:
+            raise AlreadyPendingCallError(
+                f"Calling `{what}_async` while waiting for a pending call to `{self._pending}` to "
+                "complete",
+                self._pending,
+            )
+
+    def _finish(self, what: str, timeout: float | None) -> Arrived:
+        self.pool.check_open()
+        if self._pending != what:
+            raise NoAsyncCallError(
+                f"Calling `{what}_wait` without any prior call to `{what}_async`.", what
+            )
+        self.arrived = self.pool.recv(timeout)
+        self._pending = ""
+        return self.arrived
+
+    # --- what environments tell -------------------------------------------------------------------
+
     def _infos(self, arrived: Arrived) -> dict[str, Any]:
         infos: dict[str, Any] = {}
-        ended = arrived.terminated | arrived.truncated
-        for i, info in enumerate(arrived.infos or ()):
-            infos = self._add_info(infos, info, i)
-        if ended.any():
-            final_obs = np.full(self.num_envs, None, object)
-            for i in np.flatnonzero(ended).tolist():
-                final_obs[i] = _row(arrived.final_obs, i)
-            counted = ended & ~arrived.lost
-            infos["final_obs"], infos["_final_obs"] = final_obs, ended
+        ids, ended = arrived.env_ids.tolist(), arrived.terminated | arrived.truncated
+        if arrived.infos is not None:
+            for i, info in zip(ids, arrived.infos, strict=True):
+                infos = self._add_info(infos, info, i)
+        if self.autoreset_mode is AutoresetMode.SAME_STEP and ended.any():
             infos.setdefault("final_info", {})
-            infos["_final_info"] = ended.copy()
-            infos["episode"] = {
-                "r": np.where(counted, arrived.episode_returns, 0.0),
-                "_r": counted,
-                "l": np.where(counted, arrived.episode_lengths, 0),
-                "_l": counted,
-            }
-            infos["_episode"] = counted
+            infos["final_obs"] = np.full(self.num_envs, None, object)
+            for i in np.flatnonzero(ended).tolist():
+                infos["final_obs"][i] = self.pool.row(arrived.final_obs, i)
+            infos["_final_obs"], infos["_final_info"] = ended, ended.copy()
         if arrived.lost.any():
             infos["lost"], infos["_lost"] = arrived.lost, arrived.lost.copy()
         if arrived.action_masks is not None:
-            infos["action_mask"] = arrived.action_masks.view(np.int8)
-            infos["_action_mask"] = np.ones(self.num_envs, np.bool_)
+            given = np.zeros(self.num_envs, np.bool_)
+            given[ids] = True
+            masks = np.zeros((self.num_envs, arrived.action_masks.shape[1]), self.pool.mask_dtype)
+            masks[ids] = arrived.action_masks
+            infos["action_mask"], infos["_action_mask"] = masks, given
         return infos
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
@@ -100,6 +172,7 @@ class PoolVectorEnv(VectorEnv[Any, Any, Any]):
         return self.call(name)
 
     def set_attr(self, name: str, values: Any) -> None:
+        """One value for all environments, or a list or tuple with one for each."""
         if not isinstance(values, list | tuple):
             values = [values] * self.num_envs
         if len(values) != self.num_envs:
@@ -107,14 +180,31 @@ class PoolVectorEnv(VectorEnv[Any, Any, Any]):
         for i, value in enumerate(values):
             self.pool.call(f"{name}=", value, env_ids=[i])
 
-    def close_extras(self, **kwargs: Any) -> None:
+    def render(self) -> tuple[Any, ...]:
+        """What each environment renders, in the mode that it was made with."""
+        return self.call("render")
+
+    @property
+    def envs(self) -> list[Any]:
+        """The environments themselves, if they are in this process."""
+        return self.pool.envs
+
+    @property
+    def np_random_seed(self) -> tuple[int, ...]:  # type: ignore[override]
+        """The seed of each environment's own dice."""
+        return self.get_attr("np_random_seed")
+
+    @property  # type: ignore[misc]
+    def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]
+        """Each environment's own dice; copies, if it is in a worker."""
+        return self.get_attr("np_random")
+
+    def close_extras(self, **_kwargs: Any) -> None:
+        """End all workers, also those that are at work."""
+        if self._pending:
+            warnings.warn(
+                f"Calling `close` while waiting for a pending call to `{self._pending}` to "
+                "complete.",
+                stacklevel=3,
+            )
         self.pool.close()
-
-
-def _row(rows: Any, i: int) -> Any:
-    """Row i, in the structure of the space."""
-    if isinstance(rows, dict):
-        return {key: _row(part, i) for key, part in rows.items()}
-    if isinstance(rows, tuple):
-        return tuple(_row(part, i) for part in rows)
-    return rows[i]

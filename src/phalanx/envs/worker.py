@@ -11,10 +11,12 @@ import numpy as np
 from gymnasium import spaces
 
 from phalanx.envs.auto import num_cores
-from phalanx.envs.block import Block, Factory
+from phalanx.envs.block import Block
 from phalanx.envs.channel import Channel
+from phalanx.envs.factories import Factory
 from phalanx.envs.faults import peak_memory_mb
-from phalanx.envs.layout import Layout
+from phalanx.envs.objects import Objects, layout_of
+from phalanx.envs.settings import Rules
 from phalanx.envs.shared_memory import IDLE, Board, Shape, block_of, numbers
 from phalanx.envs.waiting import Bell, Patience, fence
 
@@ -31,6 +33,7 @@ class Setup:
     shape: Shape
     seed: int
     infos: bool
+    rules: Rules
     each_row: bool
     """say so after every row, not only after a whole request: somebody waits for the first k"""
     memory_fd: int
@@ -43,13 +46,15 @@ def work(setup: Setup, factory: Factory, number: int, channel: Channel) -> int:
     shape = setup.shape
     board = Board(
         shape,
-        Layout(setup.observation_space, "observation"),
-        Layout(setup.action_space, "action"),
+        layout_of(setup.observation_space, bounded=not setup.rules.alike),
+        layout_of(setup.action_space),
         setup.memory_fd,
     )
     # Environments that use numpy's own dice must not all throw the same. noqa: it is theirs.
     np.random.seed(np.random.SeedSequence([setup.seed, number]).generate_state(4))  # noqa: NPY002
     worker = Worker(setup, board, number, channel)
+    if isinstance(board.action_layout, Objects):
+        board.actions = Letters(worker)
     try:
         block = Block(
             factory,
@@ -58,8 +63,10 @@ def work(setup: Setup, factory: Factory, number: int, channel: Channel) -> int:
             worker=number,
             report=worker.report,
             infos=setup.infos,
+            rules=setup.rules,
             publish=worker.publish if setup.each_row else None,
             call=worker.call,
+            post=worker.post,
         )
     except Exception as error:
         at = int(board.now[number])
@@ -80,6 +87,8 @@ class Worker:
     def __init__(self, setup: Setup, board: Board, number: int, channel: Channel) -> None:
         indices = block_of(number, setup.shape.n_envs, setup.shape.num_workers)
         self._number, self._channel, self._each_row = number, channel, setup.each_row
+        self._board, self._sends_values = board, isinstance(board.observations, Objects)
+        self._letters: dict[tuple[str, int], Any] = {}  # that came, and were not yet opened
         self._requests = numbers(board.requests[indices.start : indices.stop])
         self._finished = board.finished[indices.start : indices.stop]
         self._size = len(indices)
@@ -140,6 +149,10 @@ class Worker:
     def _count(self, more: int) -> None:
         """Let the caller see that more rows are written, and wake it if it waits for no others."""
         assert self._block is not None
+        if self._sends_values:
+            self._channel.send(("values", self._board.obs, self._board.final_obs))
+            self._board.obs.clear()
+            self._board.final_obs.clear()
         if self._block.infos:
             self._channel.send(("infos", self._block.infos))
             self._block.infos.clear()
@@ -152,9 +165,16 @@ class Worker:
     def report(self, env_id: int, what: str, trace: str, action: Any) -> None:
         self._channel.send(("fault", env_id, what, trace, action, peak_memory_mb()))
 
-    def call(self, env: Any) -> None:
+    def post(self, kind: str, i: int) -> Any:
+        """What the caller sent for environment i, by message: before it asked for its row."""
+        while (kind, i) not in self._letters:
+            *whom, content = self._channel.receive_one()
+            self._letters[*whom] = content
+        return self._letters.pop((kind, i))
+
+    def call(self, i: int, env: Any) -> None:
         """Do what the caller asks of one environment, and send back what it returned or raised."""
-        name, args, kwargs = self._channel.receive_one()
+        name, args, kwargs = self.post("call", i)
         try:
             reply = ("reply", True, use(env, name, args, kwargs))
         except Exception as error:
@@ -162,8 +182,23 @@ class Worker:
         self._channel.send(reply)
 
 
+class Letters(dict[int, Any]):
+    """Actions that come by message."""
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+
+    def __getitem__(self, i: int) -> Any:
+        return self._worker.post("action", i)
+
+
 def use(env: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """An attribute of an environment, or what a method of it returns; "x=" sets attribute x."""
+    """An attribute of an environment, or what a method of it returns.
+
+    "x=" sets attribute x; "()" gives the environment to a function, args[0].
+    """
+    if name == "()":
+        return args[0](env, *args[1:])
     if name.endswith("="):
         setattr(env.unwrapped if not hasattr(env, name[:-1]) else env, name[:-1], *args)
         return None

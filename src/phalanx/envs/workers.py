@@ -8,18 +8,25 @@ import os
 import time
 from collections.abc import Iterable
 from contextlib import ExitStack
+from multiprocessing import TimeoutError as GymnasiumTimeout
 from typing import Any
 
 import numpy as np
 
 from phalanx.envs.block import Info
 from phalanx.envs.nurse import Nurse
-from phalanx.envs.shared_memory import CALL, RECOVER, Board, Ints, Shape
+from phalanx.envs.objects import Objects
+from phalanx.envs.settings import Rules
+from phalanx.envs.shared_memory import CALL, RECOVER, WITH_OPTIONS, Board, Ints, Shape
 from phalanx.envs.staff import TICK_S, Staff
 from phalanx.envs.trial import Trial
 from phalanx.envs.waiting import Bell, fence
 from phalanx.envs.worker import Setup, between
-from phalanx.errors import WorkerError
+from phalanx.errors import PhalanxError, WorkerError
+
+
+class Late(PhalanxError, TimeoutError, GymnasiumTimeout):
+    """Rows that did not arrive in the time that the caller gave them; they may still."""
 
 
 class Workers(Staff):
@@ -29,6 +36,9 @@ class Workers(Staff):
         """Ask for the rows of `ids`: a request is the number, or ~number to follow an order."""
         if self._broken:
             requests = self._with_losses_told(requests, ids)
+        if isinstance(self._board.action_layout, Objects):
+            for i in requests[requests >= 0].tolist():
+                self._post("action", i, self._board.actions[i])
         now = time.monotonic()
         by_worker: dict[int, list[int]]
         asked: Iterable[int]
@@ -68,15 +78,19 @@ class Workers(Staff):
             self._since[worker] = now
         self._sent[worker] = sent + more
 
-    def collect(self, need: int) -> Ints:
+    def collect(self, need: int, timeout_s: float | None = None) -> Ints:
         """Wait for `need` rows, in the order in which they became ready; returns their numbers."""
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
         if time.monotonic() - self._attended_at > TICK_S:  # others may have rows ready all the time
             self.attend()
         while not self.enough(need):
             if self._patience.look(self._there):
                 continue
+            left_s = TICK_S if deadline is None else deadline - time.monotonic()
+            if left_s <= 0:
+                raise Late(f"rows did not arrive within the timeout of {timeout_s:g} s")
             self._patience.sleeps()
-            self._sleep_until_something_happens(TICK_S)
+            self._sleep_until_something_happens(min(left_s, TICK_S))
             self._patience.wakes()
         fence()
         if need == len(self.everybody) and not self._ready:
@@ -109,6 +123,27 @@ class Workers(Staff):
             self._read(int(self._owner[i]))
         return self._infos.pop(i)
 
+    def fetch_values(self, ids: Ints) -> None:
+        """Read the observations of rows that are written, if they come by message."""
+        for worker in set(self._owner[ids].tolist()):
+            self._read(worker)
+
+    def begin_with(self, options: dict[str, Any], i: int) -> None:
+        """The options of the reset of environment i that is asked for next."""
+        self._post("options", i, options)
+
+    def _post(self, kind: str, i: int, content: Any) -> None:
+        """Send what environment i is to be given when its row is asked for."""
+        owner = int(self._owner[i])
+        while not self._up[owner]:
+            self._sleep_until_something_happens(TICK_S)
+        try:
+            self._running[owner].channel.send((kind, i, content))
+        except BlockingIOError:
+            self._end(owner, f"did not read a message ({kind}) in time")
+        except ConnectionError:
+            pass  # a dead worker answers through its fault
+
     def hear_of(self, lost: list[int]) -> None:
         """Read what was said of environments that failed, before their rows are handed over."""
         for worker in sorted({int(self._owner[i]) for i in lost}):
@@ -118,13 +153,7 @@ class Workers(Staff):
         """Use an attribute or a method of environment i, in its worker. Nothing may be pending."""
         owner = int(self._owner[i])
         self._board.orders[i] = CALL
-        if owner in self._running:
-            try:
-                self._running[owner].channel.send((name, args, kwargs))
-            except BlockingIOError:
-                self._end(owner, f"did not read a call of {name} in time")
-            except ConnectionError:
-                pass  # a dead worker answers through its fault
+        self._post("call", i, (name, args, kwargs))
         ids = np.array([i], np.int64)
         self.submit(~ids, ids)
         while not self._replies:
@@ -157,7 +186,7 @@ class Workers(Staff):
                 lost = WorkerError(f"worker {worker} died in a call of environment {i}")
                 self._replies.append((False, lost))
                 continue
-            if request >= 0:
+            if request >= 0 or self._board.orders[i] & WITH_OPTIONS:
                 self._board.orders[i] = RECOVER
             self._broken.discard(i)
             again.append(~i)
@@ -179,7 +208,15 @@ class Workers(Staff):
 
 
 def open_workers(
-    trial: Trial, nurse: Nurse, shape: Shape, *, seed: int, infos: bool, each_row: bool, **deal: Any
+    trial: Trial,
+    nurse: Nurse,
+    shape: Shape,
+    *,
+    seed: int,
+    infos: bool,
+    rules: Rules,
+    each_row: bool,
+    **deal: Any,
 ) -> tuple[Board, Workers]:
     """Memory for all rows, and workers that fill it; or nothing that is left open."""
     with ExitStack() as files:
@@ -198,6 +235,7 @@ def open_workers(
                 shape=shape,
                 seed=seed,
                 infos=infos,
+                rules=rules,
                 each_row=each_row,
                 memory_fd=memory_fd,
                 bell_fds=[bell.fd for bell in bells],
