@@ -17,8 +17,8 @@ from phalanx.evaluate_env import play_env
 from phalanx.play import StateCost, play_episodes
 from phalanx.players import Player, check_sampling, open_players
 from phalanx.recipe import Network, find_network
+from phalanx.statistics import interval
 
-HALF_WIDTH = 1.96  # of a 95 % interval, in standard errors
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
@@ -145,16 +145,6 @@ def played_together(config: EvaluateConfig, player: Player) -> list[tuple[int, .
     known = tuple(horizon for horizon in horizons if horizon <= player.horizon)
     longer: list[tuple[int, ...]] = [(horizon,) for horizon in horizons if horizon > player.horizon]
     return [known, *longer] if known else longer
-
-
-def interval(returns: Any) -> dict[str, Any]:
-    """Mean of independent returns, its standard error and 95 % confidence interval."""
-    mean, count = float(np.mean(returns)), len(returns)
-    if count < 2:
-        return {"mean": mean, "stderr": None, "low": None, "high": None, "episodes": count}
-    stderr = float(np.std(returns, ddof=1)) / count**0.5
-    low, high = mean - HALF_WIDTH * stderr, mean + HALF_WIDTH * stderr
-    return {"mean": mean, "stderr": stderr, "low": low, "high": high, "episodes": count}
 
 
 def summarise(policy: str, red_agent: str, horizon: int, returns: npt.NDArray[np.float64]) -> Cell:

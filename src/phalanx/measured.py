@@ -8,10 +8,10 @@ import numpy.typing as npt
 
 from phalanx.cage2.workflow import order_name
 from phalanx.evaluate_config import EvaluateConfig
-from phalanx.evaluation import interval
 from phalanx.play import play_episodes
 from phalanx.players import trained_player
 from phalanx.search_config import SearchConfig
+from phalanx.statistics import interval
 from phalanx.tally import passes_gate
 from phalanx.trained import TrainedDefender
 

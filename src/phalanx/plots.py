@@ -14,7 +14,7 @@ import numpy.typing as npt
 from phalanx.beliefs import Beliefs, Visit
 from phalanx.cage2.workflow import NUM_ORDERS, NUM_TYPES, ORDERS, UNIT_TYPES, short_name
 from phalanx.errors import MissingError, RunError
-from phalanx.evaluation import HALF_WIDTH
+from phalanx.statistics import HALF_WIDTH
 
 Floats = npt.NDArray[np.float64]
 Figure = Any  # matplotlib's, which may be missing

@@ -24,7 +24,6 @@ from phalanx.checkpoint import (
 from phalanx.config import TrainConfig
 from phalanx.envs.faults import Fault
 from phalanx.errors import CheckpointError, RunError
-from phalanx.evaluation import interval
 from phalanx.facts import RECENT
 from phalanx.facts import TABLES as GOES_BACK
 from phalanx.learn.rollout import Rollout, columns_of
@@ -42,6 +41,7 @@ from phalanx.recipe import (
 )
 from phalanx.run_folder import RunFolder
 from phalanx.sources import InStep, Replay
+from phalanx.statistics import interval
 from phalanx.tables import Columns, read_table
 from phalanx.tally import COMPLIANCE, Episode, Tally, compliance_of, episodes_of, passes_gate
 

@@ -16,7 +16,8 @@ from phalanx.cage2.scenario import CELLS, PUBLISHED
 from phalanx.cage2.workflow import parse_order, short_name
 from phalanx.errors import ConfigError
 from phalanx.evaluate_config import EvaluateConfig
-from phalanx.evaluation import HALF_WIDTH, Cell
+from phalanx.evaluation import Cell
+from phalanx.statistics import HALF_WIDTH
 
 TITLE = "Mean return ± its 95 % confidence interval"
 WIDTH = 110

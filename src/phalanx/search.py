@@ -13,7 +13,6 @@ from phalanx.cage2.workflow import NAMED_ORDERS, order_name, order_number
 from phalanx.checkpoint import last_checkpoint
 from phalanx.cluster import connected, count_cpus, run_tasks
 from phalanx.errors import RunError, WorkerError
-from phalanx.evaluation import interval
 from phalanx.learn.sampler import Stopped
 from phalanx.machine import describe_versions, peak_memory_mb
 from phalanx.recipe import Network, find_network, make_policy
@@ -33,6 +32,7 @@ from phalanx.search_logs import (
     update_rows,
 )
 from phalanx.settings_file import read_settings
+from phalanx.statistics import interval
 from phalanx.trained import load_defender
 from phalanx.workshop import CONFIRM, FINAL, Outcome, Workshop, try_far_away
 

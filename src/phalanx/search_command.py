@@ -10,10 +10,10 @@ from rich.table import Table
 from phalanx.cage2.workflow import order_name, short_name
 from phalanx.display import progress_display
 from phalanx.errors import MissingError
-from phalanx.evaluation import HALF_WIDTH
 from phalanx.run import Run
 from phalanx.search import Search, search
 from phalanx.search_config import SearchConfig
+from phalanx.statistics import HALF_WIDTH
 from phalanx.tally import compliance_of, in_words, passes_gate
 from phalanx.trust import asked_again
 

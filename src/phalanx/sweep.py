@@ -26,10 +26,10 @@ from phalanx.cluster import (
     workplace,
 )
 from phalanx.errors import ConfigError, PhalanxError, RunError, WorkerError
-from phalanx.evaluation import HALF_WIDTH
 from phalanx.machine import describe_versions
 from phalanx.results import write_json, write_text
 from phalanx.run import Run, summary
+from phalanx.statistics import HALF_WIDTH
 from phalanx.sweep_config import SweepConfig, Trial
 from phalanx.training import train
 

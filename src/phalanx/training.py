@@ -22,13 +22,13 @@ from phalanx.config import TrainConfig
 from phalanx.display import progress_display, span
 from phalanx.errors import RunError, WorkerError
 from phalanx.evaluate_command import evaluate
-from phalanx.evaluation import interval
 from phalanx.learn.compiled import CompiledStepper
 from phalanx.learn.sampler import Stopped
 from phalanx.recipe import Network, choose_num_envs, progress_of
 from phalanx.run import Run, check_same_settings, elapsed_before
 from phalanx.run_folder import RunFolder, open_new
 from phalanx.settings import without_effect
+from phalanx.statistics import interval
 from phalanx.tally import compliance_of, in_words
 from phalanx.trust import asked_again
 

@@ -13,7 +13,6 @@ import numpy as np
 from phalanx.cage2.workflow import DISTANCES, order_name
 from phalanx.checkpoint import last_checkpoint, load_checkpoint, save_checkpoint
 from phalanx.config import TrainConfig
-from phalanx.evaluation import interval
 from phalanx.learn.sampler import Stopped
 from phalanx.measured import Measured, measure
 from phalanx.recipe import Network, entropy_weight_at, find_network, learning_rate_at
@@ -22,6 +21,7 @@ from phalanx.run_folder import RunFolder
 from phalanx.search_config import SearchConfig
 from phalanx.search_logs import find_policy, own_seed
 from phalanx.settings import effective
+from phalanx.statistics import interval
 from phalanx.tally import compliance_of, passes_gate
 from phalanx.trained import TrainedDefender, load_defender
 from phalanx.training import train
