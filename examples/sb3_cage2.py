@@ -6,12 +6,12 @@ python examples/sb3_cage2.py --red-agent meander --steps 500000
 
 from argparse import ArgumentParser
 
-import numpy as np
 import torch
 from stable_baselines3 import PPO
 from stable_baselines3.common.evaluation import evaluate_policy
 
 from phalanx.cage2.sb3 import Cage2VecEnv
+from phalanx.statistics import interval
 
 
 def main() -> None:
@@ -45,8 +45,9 @@ def main() -> None:
 
     fresh = Cage2VecEnv(args.num_envs, seed=1_000_000, **settings)
     returns, _ = evaluate_policy(model, fresh, args.episodes, return_episode_rewards=True)
-    half_width = 1.96 * np.std(returns, ddof=1) / len(returns) ** 0.5
-    print(f"mean return {np.mean(returns):.2f} ± {half_width:.2f} over {len(returns)} episodes")
+    found = interval(returns)
+    half_width = found["high"] - found["mean"]
+    print(f"mean return {found['mean']:.2f} ± {half_width:.2f} over {len(returns)} episodes")
     envs.close()
     fresh.close()
 

@@ -290,10 +290,11 @@ def test_returns_are_drawn_best_first_with_baseline_and_winner(folder: Path, fig
 
 
 def test_intervals_are_of_95_percent(tmp_path: Path, figure: Any) -> None:
-    visits = [a_visit(1, measured_return=-16.0, stderr=0.5)]
+    visits = [a_visit(1, measured_return=-16.0, stderr=0.5, measured_episodes=10)]
     draw_returns(figure, read_search(write_search(tmp_path, visits)))
     (segment,) = entry(figure.axes[0], "passed")[2][0].get_segments()
-    np.testing.assert_allclose(segment[:, 1], [-16.98, -15.02])
+    reach = 2.2622 * 0.5  # Student's t with nine degrees of freedom
+    np.testing.assert_allclose(segment[:, 1], [-16 - reach, -16 + reach], rtol=1e-5)
 
 
 def test_undefined_compliance_is_not_drawn_as_a_share(tmp_path: Path, figure: Any) -> None:

@@ -163,11 +163,13 @@ def test_a_trial_uses_its_cores_and_no_others() -> None:
 
 def test_the_interval_is_over_seeds_if_there_are_several() -> None:
     """Three seeds: t with two degrees of freedom is 4.303."""
-    three = [Outcome("finished", mean, 0.1) for mean in (1.0, 2.0, 3.0)]
+    three = [Outcome("finished", mean, 0.1, 0.2) for mean in (1.0, 2.0, 3.0)]
     mean, half_width = over_seeds(three)
     assert mean == 2.0
     assert half_width == pytest.approx(4.3027 * 1.0 / 3**0.5, rel=1e-4)
-    assert over_seeds(three[:1]) == (1.0, 1.96 * 0.1)
+    assert over_seeds(three[:1]) == (1.0, 0.2)
+    unknown = [Outcome("stopped"), *three[:1]]
+    assert over_seeds(unknown) == (1.0, 0.2)
     assert over_seeds([]) == (None, None)
 
 

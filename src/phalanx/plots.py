@@ -14,7 +14,7 @@ import numpy.typing as npt
 from phalanx.beliefs import Beliefs, Visit
 from phalanx.cage2.workflow import NUM_ORDERS, NUM_TYPES, ORDERS, UNIT_TYPES, short_name
 from phalanx.errors import MissingError, RunError
-from phalanx.statistics import HALF_WIDTH
+from phalanx.statistics import half_width
 
 Floats = npt.NDArray[np.float64]
 Figure = Any  # matplotlib's, which may be missing
@@ -352,7 +352,7 @@ def draw_predictions(figure: Figure, found: Found) -> None:
 def draw_visits(axes: Axes, at: Sequence[Any], visits: Sequence[Visit]) -> None:
     """Measured returns with their 95% intervals; at: where each stands on the x axis."""
     returns = [visit.measured_return for visit in visits]
-    errors = [HALF_WIDTH * visit.stderr for visit in visits]
+    errors = [half_width(visit.stderr, visit.measured_episodes) for visit in visits]
     draw_marks(axes, at, returns, visits, errors)
 
 

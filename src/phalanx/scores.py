@@ -17,7 +17,6 @@ from phalanx.cage2.workflow import parse_order, short_name
 from phalanx.errors import ConfigError
 from phalanx.evaluate_config import EvaluateConfig
 from phalanx.evaluation import Cell
-from phalanx.statistics import HALF_WIDTH
 
 TITLE = "Mean return ± its 95 % confidence interval"
 WIDTH = 110
@@ -164,7 +163,7 @@ def beside_published(config: EvaluateConfig, cells: Sequence[Cell], names: Seque
 
 
 def _with_interval(cell: Cell) -> str:
-    return f"{cell.mean:.2f} ± {HALF_WIDTH * cell.stderr:.2f}"
+    return f"{cell.mean:.2f} ± {cell.high - cell.mean:.2f}"
 
 
 def _line_elsewhere(config: EvaluateConfig, cell: Cell) -> str:

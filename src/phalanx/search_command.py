@@ -13,11 +13,12 @@ from phalanx.errors import MissingError
 from phalanx.run import Run
 from phalanx.search import Search, search
 from phalanx.search_config import SearchConfig
-from phalanx.statistics import HALF_WIDTH
+from phalanx.statistics import half_width
 from phalanx.tally import compliance_of, in_words, passes_gate
 from phalanx.trust import asked_again
 
 SHOWN = 10  # orders of the live table
+SURE = 1.96  # standard deviations that the 95 % interval of a Gaussian belief reaches
 
 
 def main(config: SearchConfig) -> int:
@@ -100,9 +101,11 @@ def best_so_far(found: Search) -> Table:
     others = [number for number in beliefs.nearest_to_passing() if number not in passed]
     for number in (passed + others)[:SHOWN]:
         visit = by_number[number]
-        believed = _pair(beliefs.returns.mean[number], beliefs.returns.std[number])
+        reach = half_width(visit.stderr, visit.measured_episodes)
+        measured = _pair(visit.measured_return, reach)
+        believed = _pair(beliefs.returns.mean[number], SURE * beliefs.returns.std[number])
         table.add_row(
-            short_name(number), str(number), _pair(visit.measured_return, visit.stderr),
+            short_name(number), str(number), measured,
             f"{visit.compliance or 0:.1%}", f"{visit.fixes_per_episode:.1f}",
             believed if visit.passed else "did not pass the gate",
         )  # fmt: skip
@@ -136,7 +139,7 @@ def show_results(found: Search) -> None:
         number = row["workflow"]
         table.add_row(
             "-" if number is None else short_name(number), "-" if number is None else str(number),
-            _pair(row["mean"], row["stderr"]),
+            _pair(row["mean"], row["high"] - row["mean"]),
             "-" if row["compliance"] is None else f"{row['compliance']:.1%}",
             f"{row['fixes_per_episode']:.1f}", row["name"],
         )  # fmt: skip
@@ -161,9 +164,9 @@ def show_results(found: Search) -> None:
         d = found.difference
         print(
             f"winner minus the learner without workflows, at {config.total_episodes:,} episodes "
-            f"each and on the same dice: {d['mean']:+.2f} ± {HALF_WIDTH * d['stderr']:.2f}"
+            f"each and on the same dice: {d['mean']:+.2f} ± {d['high'] - d['mean']:.2f}"
         )
 
 
-def _pair(mean: Any, stderr: Any) -> str:
-    return f"{mean:.2f} ± {HALF_WIDTH * stderr:.2f}"
+def _pair(mean: Any, reach: Any) -> str:
+    return f"{mean:.2f} ± {reach:.2f}"

@@ -15,7 +15,6 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import stdtrit
 
 from phalanx.cluster import (
     check_ray_lives,
@@ -29,7 +28,7 @@ from phalanx.errors import ConfigError, PhalanxError, RunError, WorkerError
 from phalanx.machine import describe_versions
 from phalanx.results import write_json, write_text
 from phalanx.run import Run, summary
-from phalanx.statistics import HALF_WIDTH
+from phalanx.statistics import interval
 from phalanx.sweep_config import SweepConfig, Trial
 from phalanx.training import train
 
@@ -44,6 +43,8 @@ class Outcome(NamedTuple):
     mean: float | None = None
     """mean return of its last episodes"""
     stderr: float | None = None
+    half_width: float | None = None
+    """of the 95 % interval of that mean"""
     episodes: int = 0
     episodes_per_s: float | None = None
     seconds: float = 0.0
@@ -146,14 +147,13 @@ def over_seeds(outcomes: Sequence[Outcome]) -> tuple[float | None, float | None]
     Over seeds, mean ± t₀.₉₇₅(n - 1) · s / √n: how much training depends on luck. Of one seed only
     how much its own episodes vary is known.
     """
-    means = [outcome.mean for outcome in outcomes if outcome.mean is not None]
-    if not means:
+    known = [outcome for outcome in outcomes if outcome.mean is not None]
+    if not known:
         return None, None
-    if len(means) == 1:
-        stderr = outcomes[0].stderr
-        return means[0], None if stderr is None else HALF_WIDTH * stderr
-    stderr = float(np.std(means, ddof=1)) / len(means) ** 0.5
-    return float(np.mean(means)), float(stdtrit(len(means) - 1, 0.975)) * stderr
+    if len(known) == 1:
+        return known[0].mean, known[0].half_width
+    over = interval([outcome.mean for outcome in known])
+    return over["mean"], over["high"] - over["mean"]
 
 
 def sweep(config: SweepConfig, heard: Callable[[Sweep], None] = lambda swept: None) -> Sweep:
@@ -233,10 +233,11 @@ def play(trial: Trial, stop: Path, report: Callable[[dict[str, Any]], None]) -> 
     facts = summary(run, state)
     run.folder.write_summary(facts)
     returns = facts["returns"]["all"]
+    reach = None if returns["high"] is None else returns["high"] - returns["mean"]
     return {
         "outcome": Outcome(
-            state, returns["mean"], returns["stderr"], facts["episodes"], facts["episodes_per_s"],
-            facts["seconds"],
+            state, returns["mean"], returns["stderr"], reach, facts["episodes"],
+            facts["episodes_per_s"], facts["seconds"],
         )._asdict()
     }  # fmt: skip
 

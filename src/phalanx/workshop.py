@@ -130,7 +130,7 @@ class Workshop:
         after = self.play(path, number, c.final_episodes, FINAL, "finalist")
         before = self.play(start, number, c.final_episodes, FINAL, "finalist")  # as in the finals
         gained = interval(after.returns - before.returns)
-        worse = gained["mean"] < -2 * gained["stderr"] or (before.passes(c) and not after.passes(c))
+        worse = gained["high"] < 0 or (before.passes(c) and not after.passes(c))
         return start if worse else path, trained + c.final_episodes
 
     def train_baseline(self, number: int) -> Path:
