@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from phalanx.cage2.env import Cage2Env, Cage2VectorEnv
+from phalanx.cage2.env import Cage2Env
 from phalanx.cage2.registration import ENV_ID
+from phalanx.cage2.vector import Cage2VectorEnv
 from phalanx.errors import ConfigError, MissingError, choices
 
 NAMES = ("CAGE2", ENV_ID)

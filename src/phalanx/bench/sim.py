@@ -18,11 +18,11 @@ from rich.table import Table
 
 from phalanx.cage2 import cyborg
 from phalanx.cage2.batch import Batch
-from phalanx.cage2.env import Cage2VectorEnv
 from phalanx.cage2.kernel import play_turns
 from phalanx.cage2.registration import ENV_ID
 from phalanx.cage2.scenario import NUM_ACTIONS, RED_AGENTS
 from phalanx.cage2.settings import checked_threads, kinds_of_episodes
+from phalanx.cage2.vector import Cage2VectorEnv
 from phalanx.config import BenchConfig
 from phalanx.display import progress_display
 from phalanx.machine import describe_machine

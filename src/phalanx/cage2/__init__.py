@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from phalanx.cage2.batch import Batch
     from phalanx.cage2.defenders import DEFENDERS, make_defender
-    from phalanx.cage2.env import Cage2Env, Cage2VectorEnv
+    from phalanx.cage2.env import Cage2Env
     from phalanx.cage2.observation import History
     from phalanx.cage2.scenario import (
         ALL_RED_AGENTS,
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         action_index,
         action_name,
     )
+    from phalanx.cage2.vector import Cage2VectorEnv
 
 __all__ = [
     "ALL_RED_AGENTS",
@@ -37,7 +38,7 @@ __all__ = [
 _HOMES = {
     "Batch": "batch",
     "Cage2Env": "env",
-    "Cage2VectorEnv": "env",
+    "Cage2VectorEnv": "vector",
     "DEFENDERS": "defenders",
     "History": "observation",
     "make_defender": "defenders",

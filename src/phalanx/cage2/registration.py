@@ -12,5 +12,5 @@ def register() -> None:
         gymnasium.register(
             ENV_ID,
             entry_point="phalanx.cage2.env:Cage2Env",
-            vector_entry_point="phalanx.cage2.env:Cage2VectorEnv",
+            vector_entry_point="phalanx.cage2.vector:Cage2VectorEnv",
         )
