@@ -9,6 +9,7 @@ from argparse import ArgumentParser
 import torch
 from stable_baselines3 import PPO
 from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.vec_env import VecMonitor
 
 from phalanx.cage2.sb3 import Cage2VecEnv
 from phalanx.statistics import interval
@@ -43,7 +44,7 @@ def main() -> None:
     )
     model.learn(args.steps)
 
-    fresh = Cage2VecEnv(args.num_envs, seed=1_000_000, **settings)
+    fresh = VecMonitor(Cage2VecEnv(args.num_envs, seed=1_000_000, **settings))
     returns, _ = evaluate_policy(model, fresh, args.episodes, return_episode_rewards=True)
     found = interval(returns)
     half_width = found["high"] - found["mean"]

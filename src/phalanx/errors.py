@@ -2,6 +2,7 @@
 
 PhalanxError
 ├── ConfigError       a setting, flag or argument that cannot work
+│   └── KindError     ... because it is of another type than is wanted
 ├── ActionError       an action that is not one of 0..144, or not one per network
 ├── TraceError        a recorded trace that cannot be read
 ├── CheckpointError   a checkpoint that cannot be read or written
@@ -21,6 +22,10 @@ class PhalanxError(Exception):
 
 class ConfigError(PhalanxError, ValueError):
     """A setting that cannot work, refused before anything is started."""
+
+
+class KindError(ConfigError, TypeError):
+    """A setting or argument of another type than is wanted; Gymnasium raises TypeError for it."""
 
 
 class ActionError(PhalanxError, ValueError):

@@ -4,7 +4,6 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from phalanx.cage2.env import Cage2Env
@@ -51,6 +50,5 @@ def make_env(env_config: Mapping[str, Any]) -> Cage2Env | Cage2VectorEnv:
         num_envs,
         autoreset_mode=AutoresetMode.NEXT_STEP,
         num_threads=1,
-        seed=int(np.random.default_rng().integers(2**63)),  # RLlib's own seed, if any, comes later
         **settings,
     )

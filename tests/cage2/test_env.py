@@ -299,10 +299,11 @@ def test_save_and_restore() -> None:
 @pytest.mark.parametrize(
     ("reset", "message"),
     [
-        ({"options": {"reset_mask": np.array([1, 0])}}, "bool array"),
-        ({"options": {"reset_mask": [True, False]}}, "bool array"),
-        ({"options": {"reset_mask": np.array([True])}}, r"shape \(2,\)"),
-        ({"seed": 1, "options": {"reset_mask": np.array([True, False])}}, "seed"),
+        ({"options": {"reset_mask": np.array([1, 0])}}, "must have `dtype=np.bool_`, got int64"),
+        ({"options": {"reset_mask": [True, False]}}, "must be a numpy array of bool, got list"),
+        ({"options": {"reset_mask": np.array([True])}}, r"shape `\(2,\)`"),
+        ({"options": {"reset_mask": np.zeros(2, bool)}}, "at least one True"),
+        ({"seed": 2**64 - 1}, "seed must be"),  # network 1 would have the next one
         ({"seed": [1, 2, 3]}, "got 3 seeds for 2"),
         ({"seed": -4}, "seed must be"),
     ],

@@ -76,6 +76,7 @@ def play_step(case: Case) -> Callable[[int], None]:
             red_agent=case.red_agent,
             horizon=HORIZON,
             dtype=case.dtype,
+            seed=0,
             num_threads=case.threads,
         ),
         _actions(case),

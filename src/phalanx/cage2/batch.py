@@ -90,6 +90,13 @@ class Batch:
             seed_networks(self.nets, seeds, 0, 0)
         self.begin()
 
+    def give_dice(self, seeds: npt.NDArray[np.uint64], chosen: npt.NDArray[np.bool_]) -> None:
+        """Let the next episode of the chosen networks be episode 0 of their seeds (and index 0)."""
+        self.crew.settle()
+        nets = self.nets[chosen]
+        seed_networks(nets, seeds[chosen], 0, 0)
+        self.nets[chosen] = nets
+
     def begin(self, chosen: npt.NDArray[np.bool_] | None = None) -> None:
         """Begin the next episode in the chosen networks (all of them if not told)."""
         if chosen is None:

@@ -61,13 +61,11 @@ class Cage2Env(gymnasium.Env[Array, Any]):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Array, dict[str, Any]]:
         """Begin the next episode; with a seed, episode 0 of that seed."""
+        if seed is None and not self._began:
+            seed = self._next_seed
         super().reset(seed=seed)
         if seed is None and not self._began:
-            seed = (
-                self._next_seed
-                if self._next_seed is not None
-                else int(self.np_random.integers(2**63))
-            )
+            seed = int(self.np_random.integers(2**63))
         if seed is not None:
             self.batch.reseed(seed)
         else:

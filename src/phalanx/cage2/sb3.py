@@ -1,5 +1,6 @@
 """The game as Stable-Baselines3's VecEnv."""
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +12,6 @@ from phalanx.cage2.vector import Cage2VectorEnv
 from phalanx.errors import ConfigError, MissingError
 
 try:
-    from stable_baselines3.common.monitor import Monitor
     from stable_baselines3.common.vec_env import VecEnv
 except ImportError:
     raise MissingError('Stable-Baselines3 is not installed: pip install "phalanx[sb3]"') from None
@@ -23,7 +23,8 @@ class Cage2VecEnv(VecEnv):  # type: ignore[misc]
     """A compiled batch for SB3: `PPO("MlpPolicy", Cage2VecEnv(256, red_agent="meander"))`.
 
     The settings are those of `Cage2VectorEnv`. At the end of an episode infos[i] holds SB3's
-    "terminal_observation", "TimeLimit.truncated" and "episode" (r, l), so no Monitor is needed.
+    "terminal_observation", "TimeLimit.truncated" and "episode" (r, l): PPO needs no Monitor, and
+    `evaluate_policy` warns unless it is given VecMonitor(envs).
     """
 
     def __init__(
@@ -39,8 +40,7 @@ class Cage2VecEnv(VecEnv):  # type: ignore[misc]
         self._actions: Array | None = None
 
     def reset(self) -> Array:
-        seeds = [seed for seed in self._seeds if seed is not None]
-        obs, _ = self.envs.reset(seed=seeds if len(seeds) == self.num_envs else None)
+        obs, _ = self.envs.reset(seed=self._seeds)
         self._reset_seeds()
         self._reset_options()
         return obs
@@ -70,28 +70,45 @@ class Cage2VecEnv(VecEnv):  # type: ignore[misc]
     def close(self) -> None:
         self.envs.close()
 
+    def set_options(self, options: Sequence[dict[str, Any]] | dict[str, Any] | None = None) -> None:
+        if any([options] if isinstance(options, dict) else options or ()):
+            raise ConfigError(
+                f"CAGE-2 knows no options of reset, got {options}; settings are given when the "
+                "networks are made"
+            )
+        super().set_options(options)
+
+    def render(self, mode: str | None = None) -> str | None:
+        """All networks as one text, with render_mode="ansi"."""
+        pictures = self.envs.render() if mode in (None, self.render_mode) else None
+        return super().render(mode) if pictures is None else "\n\n".join(pictures)
+
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
-        return self._by_network(getattr(self.envs, attr_name), indices)
+        return self.envs.attributes.get(attr_name, self._chosen(indices))
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
-        setattr(self.envs, attr_name, value)
+        chosen = self._chosen(indices)
+        self.envs.attributes.set(attr_name, [value] * len(chosen), chosen)
 
     def env_method(
         self, method_name: str, *method_args: Any, indices: Any = None, **method_kwargs: Any
     ) -> list[Any]:
-        return self._by_network(
-            getattr(self.envs, method_name)(*method_args, **method_kwargs), indices
-        )
-
-    def _by_network(self, value: Any, indices: Any) -> list[Any]:
-        """One row for each chosen network; what is the same for all is repeated."""
         chosen = self._chosen(indices)
-        if isinstance(value, np.ndarray) and value.shape[:1] == (self.num_envs,):
-            return [value[i] for i in chosen]
-        return [value] * len(chosen)
+        return self.envs.attributes.call(method_name, chosen, *method_args, **method_kwargs)
 
     def env_is_wrapped(self, wrapper_class: type, indices: Any = None) -> list[bool]:
-        return [wrapper_class is Monitor] * len(self._chosen(indices))  # its infos are here
+        return [False] * len(self._chosen(indices))  # the networks are records, not environments
 
-    def _chosen(self, indices: int | Sequence[int] | None) -> list[int]:
-        return list(self._get_indices(indices))
+    def _chosen(self, indices: Any) -> list[int]:
+        """Indices of any kind as a list: None for all, a number, a slice, a mask, or several."""
+        every = range(self.num_envs)
+        if indices is None or isinstance(indices, slice):
+            return list(every if indices is None else every[indices])
+        if isinstance(indices, np.ndarray) and indices.dtype == np.bool_:
+            indices = np.flatnonzero(indices)
+        several = [indices] if np.ndim(indices) == 0 and hasattr(indices, "__index__") else indices
+        numbers = [operator.index(one) for one in several]
+        for number in numbers:
+            if not -self.num_envs <= number < self.num_envs:
+                raise IndexError(f"there is no network {number} among {self.num_envs}")
+        return [every[number] for number in numbers]

@@ -1,21 +1,22 @@
 """The game as Gymnasium knows many games at once: a compiled batch as a VectorEnv."""
 
-from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
-from gymnasium.error import ResetNeeded
+from gymnasium.error import ClosedEnvironmentError, ResetNeeded
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
+from phalanx.cage2.attributes import Attributes, checked_render_mode
 from phalanx.cage2.batch import Batch
 from phalanx.cage2.env import observation_space
 from phalanx.cage2.kernel import Shown
 from phalanx.cage2.picture import picture
 from phalanx.cage2.scenario import DEFAULT_RULES, NUM_ACTIONS
+from phalanx.cage2.seeds import Seed, checked_mask, fresh_seeds, spread_seeds
 from phalanx.cage2.settings import RedAgent, num_envs_of
 from phalanx.errors import ConfigError, choices
 
@@ -30,6 +31,8 @@ class Cage2VectorEnv(VectorEnv[Array, Array, Array]):
     obs, rewards, terminations, truncations, infos = envs.step(actions)   # actions: int [N], 0..144
     envs.access                           # the truth: 0 none, 1 user, 2 root; uint8 [N, 13]
 
+    seed: the networks' dice are those of (seed, first_index), (seed, first_index + 1), ...; without
+        one each batch plays other games. A seed of `reset` is Gymnasium's: see there.
     red_agent: one of ALL_RED_AGENTS; a mixture drawn anew each episode,
         "b_line=0.5,meander=0.5"; or one name per network.
     observation: "bits" (the challenge's 52) or "history" (these and what a defender can remember).
@@ -38,7 +41,8 @@ class Cage2VectorEnv(VectorEnv[Array, Array, Array]):
         infos["final_obs"] where infos["_final_obs"][i]; NEXT_STEP and DISABLED as in Gymnasium.
         Wrappers of Gymnasium that change observations want NEXT_STEP.
     copy: False returns the same arrays at every step, overwritten: faster for very large batches.
-    first_index: the networks' dice are those of (seed, first_index), (seed, first_index + 1), ...
+    call, get_attr, set_attr: as if each network were an environment. What the game has can be read;
+        attributes of your own can be set, one for each network.
     """
 
     metadata: dict[str, Any] = {"render_modes": ["ansi"], "autoreset_mode": AutoresetMode.SAME_STEP}  # noqa: RUF012
@@ -52,7 +56,7 @@ class Cage2VectorEnv(VectorEnv[Array, Array, Array]):
         horizon: int = 100,
         rules: str = DEFAULT_RULES,
         observation: str = "bits",
-        seed: int = 0,
+        seed: int | None = None,
         num_threads: int | str = "auto",
         dtype: str = "float32",
         autoreset_mode: AutoresetMode | str = AutoresetMode.SAME_STEP,
@@ -66,7 +70,8 @@ class Cage2VectorEnv(VectorEnv[Array, Array, Array]):
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
         num_envs = num_envs_of(num_envs, n_envs, 1)
-        self.num_envs, self.render_mode, self.copy = num_envs, render_mode, copy
+        self.num_envs, self.copy = num_envs, copy
+        self.render_mode = checked_render_mode(render_mode)
         self.batch = Batch(
             num_envs,
             red_agent=red_agent,
@@ -74,7 +79,7 @@ class Cage2VectorEnv(VectorEnv[Array, Array, Array]):
             rules=rules,
             observation=observation,
             dtype=dtype,
-            seed=seed,
+            seed=0 if seed is None else seed,
             first_index=first_index,
             num_threads=num_threads,
             same_step=self.autoreset_mode == AutoresetMode.SAME_STEP,
@@ -83,6 +88,15 @@ class Cage2VectorEnv(VectorEnv[Array, Array, Array]):
         self.single_observation_space = observation_space(shown)
         self.single_action_space = spaces.Discrete(NUM_ACTIONS)
         self._reset_done = False
+        self.attributes = Attributes(self)
+        self._generators: tuple[np.random.Generator, ...] | None = None
+        if seed is None:
+            self._seeds, self._has_seed = fresh_seeds(num_envs), np.ones(num_envs, np.bool_)
+            self.batch.give_dice(self._seeds, self._has_seed)
+            self.batch.begin()
+        else:
+            self._seeds = np.full(num_envs, seed, np.uint64)
+            self._has_seed = first_index + np.arange(num_envs) == 0  # as a reset would give it
 
     # The truth about each network after the last step: live views, overwritten by the next.
 
@@ -124,23 +138,26 @@ class Cage2VectorEnv(VectorEnv[Array, Array, Array]):
     def reset(
         self,
         *,
-        seed: int | Sequence[int] | None = None,
+        seed: Seed = None,
         options: dict[str, Any] | None = None,
     ) -> tuple[Array, dict[str, Any]]:
         """Begin the next episode everywhere, or in the networks of options["reset_mask"] only.
 
-        A seed begins again with episode 0. A list of seeds makes network i the one that
-        `gymnasium.make` gives for that seed.
+        With a seed it is episode 0. Network i is the one that `gymnasium.make` gives for seed + i,
+        or for seeds[i] if they are a list; where that is None, its dice go on.
         """
-        mask = (options or {}).get("reset_mask")
-        if seed is not None:
-            if mask is not None:
-                raise ConfigError(
-                    "a seed is for all networks; reset with a seed or with a reset_mask"
-                )
-            self.batch.reseed(seed)
-        elif self._reset_done or mask is not None:
-            self.batch.begin(mask)
+        self._check_open()
+        chosen = checked_mask(options, self.num_envs)
+        seeds, given = spread_seeds(seed, self.num_envs)
+        if not (self._reset_done or chosen.all()):
+            raise ResetNeeded("reset all networks once before some are reset by a reset_mask")
+        given &= chosen
+        if given.any():
+            self._seeds[given], self._has_seed[given] = seeds[given], True
+            self._generators = None
+            self.batch.give_dice(seeds, given)
+        # The first reset finds all networks at the beginning of an episode.
+        self.batch.begin(chosen if self._reset_done else given)
         self._reset_done = True
         return self._own(self.batch.shown.obs), {}
 
@@ -153,7 +170,12 @@ class Cage2VectorEnv(VectorEnv[Array, Array, Array]):
         never_terminated = np.zeros(self.num_envs, np.bool_)
         return shown.obs, shown.rewards, never_terminated, shown.truncated, self._infos(shown)
 
+    def _check_open(self) -> None:
+        if self.closed:
+            raise ClosedEnvironmentError("the networks were closed; make others")
+
     def _check_may_step(self) -> None:
+        self._check_open()
         if not self._reset_done:
             raise ResetNeeded("call reset() before the first step()")
         if self.autoreset_mode == AutoresetMode.DISABLED:
@@ -201,14 +223,55 @@ class Cage2VectorEnv(VectorEnv[Array, Array, Array]):
     def restore(self, saved: dict[str, Array]) -> Array:
         """Continue a saved state exactly; returns the observation at which it was saved."""
         self.batch.restore(saved)
+        self._has_seed[:] = False
         self._reset_done = True
         return self._own(self.batch.shown.obs)
 
     def render(self) -> tuple[str, ...] | None:
         """Each network as text: what blue sees beside what is true."""
+        self._check_open()
         if self.render_mode is None:
             return None
+        if not self._reset_done:
+            raise ResetNeeded("call reset() before render()")
         return tuple(picture(net) for net in self.batch.nets)
+
+    # --- each network as if it were an environment --------------------------------------------
+
+    @property
+    def np_random_seed(self) -> tuple[int, ...]:  # type: ignore[override]
+        """The seed that would give each network its dice by `reset`; -1 where there is none."""
+        known = zip(self._seeds.tolist(), self._has_seed.tolist(), strict=True)
+        return tuple(seed if is_known else -1 for seed, is_known in known)
+
+    @property  # type: ignore[misc]
+    def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]
+        """A generator of each network's seed, for users: the game has its own dice."""
+        if self._generators is None:
+            seeds = [None if seed == -1 else seed for seed in self.np_random_seed]
+            self._generators = tuple(np.random.default_rng(seed) for seed in seeds)
+        return self._generators
+
+    def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """What a method gives for each network ("action_masks", "render"), or an attribute."""
+        self._check_open()
+        return self.attributes.call_or_get(name, range(self.num_envs), *args, **kwargs)
+
+    def get_attr(self, name: str) -> tuple[Any, ...]:
+        """An attribute of each network: "access", "np_random_seed", or one's own."""
+        return self.call(name)
+
+    def set_attr(self, name: str, values: Any) -> None:
+        """Give each network an attribute of your own: a list has one for each."""
+        self._check_open()
+        if not isinstance(values, (list, tuple)):
+            values = [values] * self.num_envs
+        if len(values) != self.num_envs:
+            raise ConfigError(
+                f"got {len(values)} values of {name} for {self.num_envs} networks; a list must "
+                "have one for each"
+            )
+        self.attributes.set(name, values, range(self.num_envs))
 
     def close_extras(self, **kwargs: Any) -> None:
         self.batch.close()
