@@ -343,10 +343,13 @@ def test_how_many_environments_were_chosen_is_kept(tmp_path: Path) -> None:
     assert isinstance(size, int)
     settings = (tmp_path / "x" / "config.yaml").read_text()
     assert f"\nnum_envs: {size}\n" in settings
-    assert f"# --n-envs auto chose {size}; the choice depends on timing" in settings
+    assert (
+        f"# --n-envs auto chose {size}, as everywhere for an environment that computes" in settings
+    )
     summary = json.loads((tmp_path / "x" / "summary.json").read_text())
     assert summary["num_envs"] == size
     assert any("auto chose" in note for note in summary["notes"])
+    assert summary["num_workers"] == run.recipe.num_workers
     again = short(tmp_path, "x", num_envs="auto", total_steps=3 * 32 * size, resume=tmp_path / "x")
     assert phalanx.train(again).config.num_envs == size
 

@@ -75,7 +75,10 @@ def on_shared_weights(config: TrainConfig, network: Network | None) -> Recipe:
     setup = Setup(0, num_workers, n_envs, config, network, memory_fd, stepper.size, 0)
     workers = SharedWorkers(setup, shared, threads)
     note = f"{n_envs} environments; {num_workers} workers on {cores} cores, {threads} threads each"
-    return Recipe(workers, learner, device, threads, (config.env_name,), note, num_envs=n_envs)
+    return Recipe(
+        workers, learner, device, threads, (config.env_name,), note,
+        num_envs=n_envs, num_workers=num_workers,
+    )  # fmt: skip
 
 
 def threads_worth_having(config: TrainConfig, n_envs: int, num_workers: int, threads: int) -> int:

@@ -49,7 +49,10 @@ def on_pool(config: TrainConfig, network: Network | None) -> Recipe:
     source, learner = open_source(config, [sampler]), open_learner(config, stepper)
     note = f"{pool.n_envs} environments; {pool.reason}{threads_note(pool.num_workers)}"
     kinds, threads = (config.env_name,), count_threads(config)
-    return Recipe(source, learner, device, threads, kinds, note, num_envs=pool.n_envs)
+    return Recipe(
+        source, learner, device, threads, kinds, note,
+        num_envs=pool.n_envs, num_workers=pool.num_workers,
+    )  # fmt: skip
 
 
 def open_networks(

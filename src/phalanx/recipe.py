@@ -54,6 +54,8 @@ class Recipe:
     """what is to be done after the samplers are closed"""
     num_envs: int | None = None
     """environments, where the settings left their number open"""
+    num_workers: int | None = None
+    """processes that step them, where there are such"""
 
     @property
     def sampler(self) -> Any:

@@ -454,6 +454,7 @@ def summary(run: Run, state: str) -> dict[str, Any]:
         "algorithm": run.config.algo,
         "env": run.config.env_name,
         "num_envs": run.config.num_envs,
+        "num_workers": run.recipe.num_workers,
         "notes": run.notes,
         "state": state,
         "schedule_progress": run.schedule_progress,

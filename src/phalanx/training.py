@@ -20,6 +20,7 @@ from phalanx.checkpoint import last_checkpoint, read_facts
 from phalanx.compile_first import compile_cage2, compile_networks
 from phalanx.config import TrainConfig
 from phalanx.display import progress_display, span
+from phalanx.envs.auto import MANY
 from phalanx.errors import RunError, WorkerError
 from phalanx.evaluate_command import evaluate
 from phalanx.learn.compiled import CompiledStepper
@@ -111,6 +112,9 @@ def _choice(run: Run, measured: str) -> str:
     chosen = f"--n-envs auto chose {size}{measured}"
     if run.config.algo != "ppo":  # whose runs depend on timing anyway
         return chosen
+    if not measured:
+        does = "waits" if size == MANY else "computes"
+        return f"{chosen}, as everywhere for an environment that {does}"
     return (
         f"{chosen}; the choice depends on timing: give --n-envs {size} to get the same run from "
         "the same seed again"

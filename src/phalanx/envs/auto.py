@@ -19,9 +19,10 @@ def choose_workers(n_envs: int, step_s: float, cpu_share: float) -> tuple[int, s
     took = f"a step takes {_duration(step_s)}, {cpu_share:.0%} of it computing"
     if n_envs == 1:
         return 0, f"serial: one environment; {took}"
-    if cpu_share < 0.5 and step_s > 100e-6:
-        # Twice what keeps the cores busy on average: they do not all wait at the same time.
-        wanted = math.ceil(2 * cores / max(cpu_share, 0.01))
+    if waits(step_s, cpu_share):
+        # Twice what keeps the cores busy on average: they do not all wait at the same time. By
+        # powers of two, lest the number differ with every trial.
+        wanted = 2 ** math.ceil(math.log2(2 * cores / max(cpu_share, 0.01)))
         most = min(n_envs, MOST_WORKERS, max(cores, int(_free_mb() / 2 / WORKER_MB)))
         count = max(min(wanted, most), min(cores, n_envs))
         return count, f"{count} workers for {n_envs} environments that wait: {took}"
@@ -37,8 +38,16 @@ def choose_workers(n_envs: int, step_s: float, cpu_share: float) -> tuple[int, s
 
 
 def choose_num_envs(step_s: float, cpu_share: float) -> int:
-    """How many environments: more of those that wait, since they wait side by side."""
-    return MANY if cpu_share < 0.5 and step_s > 100e-6 else max(FEW, 4 * num_cores())
+    """How many environments: more of those that wait, since they wait side by side.
+
+    There are two answers only, which do not depend on the machine: what is learnt depends on them.
+    """
+    return MANY if waits(step_s, cpu_share) else FEW
+
+
+def waits(step_s: float, cpu_share: float) -> bool:
+    """Whether an environment mostly waits, and long enough for others to run meanwhile."""
+    return cpu_share < 0.5 and step_s > 100e-6
 
 
 def num_cores() -> int:

@@ -25,12 +25,13 @@ from phalanx.envs.factories import Factory, OneEach
 from phalanx.envs.layout import Layout
 from phalanx.envs.objects import Objects, layout_of
 from phalanx.envs.places import GIVEN, import_from
+from phalanx.envs.thread_time import Account, quiet_mean
 from phalanx.errors import ConfigError
 
 EnvSpec = str | Callable[[], Env[Any, Any]] | Sequence[Callable[[], Env[Any, Any]]]
 
 TRY_S = 0.2
-MOST_STEPS = 2000
+MOST_STEPS = 6000
 BEAT_S = 0.02  # a step that takes longer is told of
 BUILDING = "building it"
 
@@ -116,7 +117,7 @@ class Trial:
     actions: Layout | Objects
     num_masked: int
     step_s: float
-    """wall time of a step; 0 if it was not measured"""
+    """of a step, on a machine that has nothing else to do; 0 if it was not measured"""
     cpu_share: float
     """the part of it that the environment computed; the rest it waited"""
     metadata: dict[str, Any]
@@ -200,27 +201,26 @@ def report_trial(channel: Channel, factory: Factory, **settings: Any) -> int:
 
 
 def _measure(env: Env[Any, Any], tell: Callable[[], None]) -> tuple[float, float]:
-    """Seconds of a step, and the share of them that was computing. Resets count too."""
-    steps, ended, told = 0, True, 0.0
-    began, began_cpu = time.perf_counter(), time.process_time()
-    while ((passed := time.perf_counter() - began) < TRY_S and steps < MOST_STEPS) or steps < 2:
+    """Seconds of a step, and the share of them that was computing. Resets count too.
+
+    They are those of a quiet machine: time in which others had the core does not count.
+    """
+    costs: list[float] = []
+    ended, told = True, 0.0
+    began, before = time.perf_counter(), Account.now()
+    while ((passed := time.perf_counter() - began) < TRY_S and len(costs) < MOST_STEPS) or len(
+        costs
+    ) < 2:
         if passed - told > BEAT_S:
             tell()
             told = passed
+        action, cpu_s = env.action_space.sample(), time.thread_time()
         if ended:
             env.reset()
-        _obs, _reward, terminated, truncated, _info = env.step(env.action_space.sample())
+        _obs, _reward, terminated, truncated, _info = env.step(action)
         ended = bool(terminated or truncated)
-        steps += 1
-    passed = max(time.perf_counter() - began, 1e-9)
-    sampling = _sampling_s(env) * steps
-    cpu = time.process_time() - began_cpu
-    return max(passed - sampling, 1e-9) / steps, min(cpu / passed, 1.0)
-
-
-def _sampling_s(env: Env[Any, Any]) -> float:
-    """What drawing a random action takes, which is no part of a step."""
-    began = time.perf_counter()
-    for _ in range(20):
-        env.action_space.sample()
-    return (time.perf_counter() - began) / 20
+        costs.append(time.thread_time() - cpu_s)
+    spent = Account.now().since(before)
+    computed_s = quiet_mean(costs) + spent.helped_s / len(costs)
+    step_s = max(computed_s + spent.waited_s / len(costs), 1e-9)
+    return step_s, min(computed_s / step_s, 1.0)
