@@ -124,5 +124,5 @@ def compute() -> None:
 @pytest.mark.parametrize(("env", "chosen"), [(odd.Busy, 16), (odd.Sleeps, 64), (Delegates, 16)])
 def test_the_choice_is_the_same_on_a_busy_machine(env: Any, chosen: int) -> None:
     for seed in range(2):
-        with tried(env, "it", seed=seed, measure=True) as trial:
+        with tried(env, "it", seed=seed, measure=True) as (trial, _env):
             assert choose_num_envs(trial.step_s, trial.cpu_share) == chosen

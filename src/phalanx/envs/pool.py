@@ -63,7 +63,7 @@ def make_pool(
 
     env: a Gymnasium id, "module:factory", a function without arguments that builds one, or a list
         with such a function for each environment (then `n_envs` need not be given).
-    n_envs: how many; "auto" tries the environment first: 64 of those that wait, else 16 or more.
+    n_envs: how many; "auto" tries the environment first: 64 of those that wait, else 16.
         (`num_envs` is another name for it.)
     num_workers: processes, each with a block of the environments; 0 or "serial" for none;
         "auto" tries the environment first, and says why in `pool.reason`.

@@ -5,11 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from phalanx.errors import ConfigError
-
-
-class WrongMask(ConfigError, TypeError):
-    """A mask that is no array of booleans."""
+from phalanx.errors import ConfigError, KindError
 
 
 def taken_out(
@@ -21,11 +17,11 @@ def taken_out(
     mask = options["reset_mask"]
     what = "`options['reset_mask']` must"
     if not isinstance(mask, np.ndarray):
-        raise WrongMask(f"{what} be a numpy array, got {type(mask)}")
+        raise KindError(f"{what} be a numpy array, got {type(mask)}")
     if mask.shape != (num_envs,):
         raise ConfigError(f"{what} have shape `({num_envs},)`, got {mask.shape}")
     if mask.dtype != np.bool_:
-        raise WrongMask(f"{what} have `dtype=np.bool_`, got {mask.dtype}")
+        raise KindError(f"{what} have `dtype=np.bool_`, got {mask.dtype}")
     if not mask.any():
         raise ConfigError(
             f"{what} contain a boolean array with at least one True value, got reset_mask={mask}"

@@ -9,12 +9,7 @@ from typing import Any, Literal, NamedTuple
 from gymnasium import Space
 from gymnasium.vector import AutoresetMode
 
-from phalanx.errors import ConfigError
-
-
-class WrongKind(ConfigError, TypeError):
-    """A setting of a kind that cannot be meant."""
-
+from phalanx.errors import ConfigError, KindError
 
 Count = int | Literal["auto"]
 
@@ -81,7 +76,7 @@ def checked_rules(autoreset_mode: Any, observation_mode: Any) -> Rules:
             f"batch observation space, actual got {observation_mode}"
         )
     if given_spaces and not all(isinstance(one, Space) for one in observation_mode):
-        raise WrongKind(
+        raise KindError(
             "Expected both elements of observation_mode to be Spaces, got "
             f"{type(observation_mode[0])} and {type(observation_mode[1])}"
         )

@@ -16,7 +16,7 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-from gymnasium import Env
+from gymnasium import Env, Space
 
 from phalanx.envs.answers import checked_reset, checked_step
 from phalanx.envs.channel import Channel
@@ -165,7 +165,9 @@ def tried(
                 possible.seed(seed)
                 write(0, checked_step(env.step(possible.sample()))[0])
                 tell(doing := "its first steps")
-                step_s, cpu_share = _measure(env, lambda: tell(doing)) if measure else (0.0, 1.0)
+                step_s, cpu_share = (
+                    _measure(env, possible, lambda: tell(doing)) if measure else (0.0, 1.0)
+                )
                 mask = np.ravel(info.get("action_mask", ()))
                 trial = replace(
                     trial, num_masked=len(mask), mask_dtype=mask.dtype, step_s=step_s,
@@ -200,7 +202,9 @@ def report_trial(channel: Channel, factory: Factory, **settings: Any) -> int:
     return 0
 
 
-def _measure(env: Env[Any, Any], tell: Callable[[], None]) -> tuple[float, float]:
+def _measure(
+    env: Env[Any, Any], possible: Space[Any], tell: Callable[[], None]
+) -> tuple[float, float]:
     """Seconds of a step, and the share of them that was computing. Resets count too.
 
     They are those of a quiet machine: time in which others had the core does not count.
@@ -214,7 +218,7 @@ def _measure(env: Env[Any, Any], tell: Callable[[], None]) -> tuple[float, float
         if passed - told > BEAT_S:
             tell()
             told = passed
-        action, cpu_s = env.action_space.sample(), time.thread_time()
+        action, cpu_s = possible.sample(), time.thread_time()
         if ended:
             env.reset()
         _obs, _reward, terminated, truncated, _info = env.step(action)
