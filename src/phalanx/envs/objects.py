@@ -1,7 +1,7 @@
 """Spaces whose values have no fixed size: Text, Sequence, Graph, OneOf, and those of one's own.
 
-Their values cannot lie in shared memory. They travel as messages, pickled, one for each row: some
-30 µs more for every step. All that fits into arrays is in `layout.py`.
+Their values cannot lie in shared memory. They travel as messages, pickled, which is slower the
+larger they are. All that fits into arrays is in `layout.py`.
 """
 
 from collections.abc import Callable, Sequence
