@@ -312,6 +312,13 @@ class OfAnotherKind(Blue):
     observation = "histroy"
 
 
+class Curious:
+    def reset(self, obs: Any) -> None: ...
+
+    def act(self, obs: Any) -> int:
+        return 0
+
+
 nothing = object()
 
 
@@ -324,6 +331,7 @@ nothing = object()
         (":Blue", "cannot find the defender"),
         (f"{__name__}:NeedsMore", "cannot be made without arguments; give a function"),
         (f"{__name__}:Fails", "cannot be made (FileNotFoundError: weights.pt)"),
+        (f"{__name__}:Curious", "its reset needs obs; a defender's reset() is told nothing"),
         (f"{__name__}:nothing", "cannot be asked for actions; a defender has act(obs)"),
         (f"{__name__}:SeesOther", "CAGE-2 has bits (52 numbers), history"),
         (f"{__name__}:OfAnotherKind", "did you mean history?"),

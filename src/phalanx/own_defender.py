@@ -99,6 +99,11 @@ class OwnDefender:
         by_itself = self._name == "predict" or "alerts" in self._takes
         self.batched = bool(getattr(agent, "batched", by_itself))
         self.takes_masks = any(name in self._takes for name in MASKS)
+        if needed := _needed(getattr(agent, "reset", None)):
+            raise ConfigError(
+                f"{self.name}: its reset needs {', '.join(needed)}; a defender's reset() is told "
+                "nothing but that an episode begins, and what it sees comes with act(obs)"
+            )
 
     def _ask(self, obs: Array, alerts: Array, masks: Array | None) -> Any:
         if self._name == "get_action":
@@ -174,6 +179,16 @@ def _is_factory(given: Any, name: str) -> bool:
         ) from None
     except ValueError:  # a built-in that does not tell
         return inspect.isclass(given)
+
+
+def _needed(way: Any) -> list[str]:
+    """Arguments that a function cannot be called without."""
+    try:
+        given = inspect.signature(way).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    optional = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [one.name for one in given if one.default is one.empty and one.kind not in optional]
 
 
 def _parameters(way: Callable[..., Any]) -> set[str]:
