@@ -188,11 +188,13 @@ class Pool:
         shape = Shape(self.n_envs, 0, self._trial.num_masked)
         self._board = Board(shape, self._trial.observations, self._trial.actions)
         self._set_seeds()
-        self._runner = Serial(
-            factory, self._board, infos=infos, rules=self._rules, on_fault=self._log
-        )
-        if tried_env is not None and tried_env is not self._runner.envs[0]:
-            close_in_time([tried_env])
+        try:
+            self._runner = Serial(
+                factory, self._board, infos=infos, rules=self._rules, on_fault=self._log
+            )
+        finally:
+            if tried_env is not None and (self._runner is None or tried_env not in self.envs):
+                close_in_time([tried_env])
 
     def _use_workers(
         self,

@@ -66,7 +66,7 @@ class PoolVecEnv(VecEnv):  # type: ignore[misc]
     def step_wait(self) -> tuple[Any, Array, Array, list[dict[str, Any]]]:
         arrived = self.pool.recv()
         self._masks = arrived.action_masks
-        infos = arrived.infos or [{} for _ in range(self.num_envs)]
+        infos = [dict(info) for info in arrived.infos or [{}] * self.num_envs]
         dones = arrived.terminated | arrived.truncated
         for i in range(self.num_envs):
             if not dones[i]:
