@@ -58,7 +58,7 @@ def small(tmp_path: Path, name: str, **changes: Any) -> TrainConfig:
 
 
 def theta(run: Run) -> Any:
-    return run.learner.stepper.policy.theta
+    return run.learner.save()[0]["theta"]
 
 
 def test_the_layout_of_samplers_does_not_change_a_bit(cluster: Any, tmp_path: Path) -> None:

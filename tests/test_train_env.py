@@ -21,9 +21,10 @@ import phalanx
 from phalanx.cage2.settings import count_cores
 from phalanx.cli import main
 from phalanx.config import TrainConfig
-from phalanx.errors import ConfigError
+from phalanx.errors import CheckpointError, ConfigError
 from phalanx.run import Run
 from phalanx.run_folder import RunFolder
+from phalanx.saved_networks import load_networks
 from tests import odd_envs
 from tests.test_training import OWN, OwnNetwork, rows, theta
 
@@ -292,14 +293,48 @@ def test_a_run_that_goes_on_has_its_weights_and_its_optimiser_again(
     second = phalanx.train(longer)
     assert np.array_equal(theta(second), theta(first))
     assert (second.updates, second.steps) == (4, first.steps)
-    assert (second.episodes, second.learner.stepper.steps) == (
-        first.episodes,
-        first.learner.stepper.steps,
-    )
+    (before, facts), (after, second_facts) = (run.learner.save() for run in (first, second))
+    assert (second.episodes, second_facts["adam_steps"]) == (first.episodes, facts["adam_steps"])
+    assert before["obs_count"] == after["obs_count"] == first.steps
+    assert all(np.array_equal(before[name], after[name]) for name in before)
     before, after = (run.learner.stepper.optimiser() for run in (first, second))
     assert before.keys() == after.keys()
     assert all(before[name].any() for name in before)
     assert all(np.array_equal(before[name], after[name]) for name in before)
+
+
+def test_statistics_of_a_run_that_goes_on_are_of_all_that_it_saw(tmp_path: Path) -> None:
+    first = phalanx.train(short(tmp_path, "x"))
+    second = phalanx.train(short(tmp_path, "x", resume=tmp_path / "x", total_steps=10 * 32 * 6))
+    counts = [run.learner.save()[0]["obs_count"] for run in (first, second)]
+    assert counts == [10 * 32 * 4, 10 * 32 * 6]
+    assert second.returns is not None
+    assert second.returns.count == 10 * 32 * 6
+
+
+@pytest.mark.parametrize("env", ["CartPole-v1", "Pendulum-v1"])
+def test_a_policy_sees_what_it_saw_in_training_wherever_it_plays(tmp_path: Path, env: str) -> None:
+    run = phalanx.train(short(tmp_path, "x", env=env))
+    run.sampler.take(run.learner.stepper.weights(), 0)
+    assert main(["export", str(tmp_path / "x"), str(tmp_path / "agent.npz")]) == 0
+    spaces = run.sampler.pool.single_observation_space, run.sampler.pool.single_action_space
+    obs = np.array([spaces[0].sample() for _ in range(5)]).clip(-3, 3)
+    known = np.asarray(run.sampler.actor.see(run.sampler.actor.prepare(obs))[0])
+    for file in (tmp_path / "x" / "checkpoints" / "last.npz", tmp_path / "agent.npz"):
+        assert main(["evaluate", str(file), "--episodes", "2"]) == 0
+        actor, stepper = load_networks(file, run.config, *spaces, None)
+        assert np.array_equal(np.asarray(actor.see(actor.prepare(obs))[0]), known)
+        assert stepper.seen.count == run.steps  # what is seen in evaluation is not added
+    other = short(tmp_path, "y", env=env, start_from=str(tmp_path / "agent.npz"))
+    assert phalanx.train(other).learner.stepper.seen.count == 2 * run.steps
+
+
+def test_weights_learnt_from_observations_as_they_are_do_not_start_a_run_that_normalises(
+    tmp_path: Path,
+) -> None:
+    phalanx.train(short(tmp_path, "x", normalize_observation=False))
+    with pytest.raises(CheckpointError, match="--normalize-observation False"):
+        phalanx.train(short(tmp_path, "y", start_from=str(tmp_path / "x")))
 
 
 def cart_pole() -> Any:

@@ -46,7 +46,7 @@ def small(tmp_path: Path, name: str, **changes: Any) -> TrainConfig:
 
 
 def theta(run: Run) -> Any:
-    return run.learner.stepper.policy.theta
+    return run.learner.save()[0]["theta"]
 
 
 def rows(path: Path, name: str) -> list[dict[str, str]]:

@@ -22,12 +22,13 @@ from phalanx.facts import BadFacts, checked_facts
 FORMAT = 2
 MAX_BYTES = 1 << 34  # of a checkpoint; members are not compressed, so the file is as large
 MAX_FACTS = 1 << 22  # bytes of JSON; the last 2,000 episodes take a tenth of that
-LEARNT = ("theta", "weights_")  # how the names of weights begin
+LEARNT = ("theta", "weights_", "obs_")  # how the names of weights begin, and of what goes with them
 GAMES = "sampler_"  # ... and of games that were under way
 Arrays = dict[str, npt.NDArray[Any]]
 
 _MEMBER = re.compile(
     r"facts|digest|theta|adam_mean|adam_square|prices|weights_[\w.]{1,200}|exp_avg(_sq)?_\d{1,6}"
+    r"|(obs|return)_(count|mean|var)"
     r"|sampler_(\d{1,6}_)?(nets|memories|odds|infected|next_obs|condition|conducts)",
     re.ASCII,
 )

@@ -13,6 +13,7 @@ from phalanx.cage2.crew import Crew
 from phalanx.config import TrainConfig
 from phalanx.learn.actor import CompiledActor
 from phalanx.learn.compiled import CompiledStepper
+from phalanx.learn.points import PointActor, PointPolicy, PointStepper
 from phalanx.learn.policy import Policy
 from phalanx.learn.rollout import Rollout, columns_of, empty_rollout
 from phalanx.recipe import (
@@ -47,17 +48,25 @@ def compile_cage2(config: TrainConfig, network: Network | None) -> None:
         recipe.close()
 
 
-def compile_networks(config: TrainConfig) -> None:
-    """What plays in a pool, and learns, with compiled networks of any size."""
-    policy = Policy(FEW, FEW, hidden=(FEW,), truth_size=0, seed=0)
-    obs = np.zeros((FEW, FEW), np.float32)
-    rollout = empty_rollout(FEW, obs, 0, FEW)
+def compile_networks(config: TrainConfig, points: bool = False) -> None:
+    """What plays in a pool, and learns, with compiled networks of any size.
+
+    points: with continuous actions.
+    """
+    obs, rows = np.zeros((FEW, FEW), np.float32), config.minibatch_size
+    actor: CompiledActor
+    stepper: CompiledStepper
+    if points:
+        policy = PointPolicy(FEW, FEW, hidden=(FEW,), seed=0)
+        actor, stepper = PointActor(policy), PointStepper(policy, Crew(1), rows)
+    else:
+        plain = Policy(FEW, FEW, hidden=(FEW,), truth_size=0, seed=0)
+        actor, stepper = CompiledActor(plain), CompiledStepper(plain, Crew(1), rows)
+    rollout = empty_rollout(FEW, obs, 0, 0 if points else FEW, obs[0] if points else None)
     for array in rollout:
         array[...] = np.ones((), array.dtype)
-    actor = CompiledActor(policy)
     seen, _values = actor.see(obs)
     actor.draw(seen, rollout.masks[0], np.random.default_rng(0))
-    stepper = CompiledStepper(policy, Crew(1), config.minibatch_size)
     _learn(open_learner(config, stepper), rollout)
 
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 from phalanx.agents import AGENTS
 from phalanx.cage2.observation import OBS_SIZES
+from phalanx.cage2.registration import CAGE2_ENVS
 from phalanx.cage2.scenario import DEFAULT_RULES
 from phalanx.cage2.scoring import ALIGNMENTS
 from phalanx.cage2.settings import (
@@ -49,6 +50,10 @@ CAGE2 = Only("the compiled cage2", lambda run: run.env == "cage2")
 GAME = Only("cage2 and cyborg", lambda run: run.env in ("cage2", "cyborg"))
 IMPALA = Only("--algo impala", lambda run: run.algo == "impala")
 NOT_A3C = Only("--algo ppo and impala", lambda run: run.algo != "a3c")
+NORMALISED = Only(
+    "environments other than CAGE-2, with --algo ppo and impala",
+    lambda run: run.env not in CAGE2_ENVS and run.algo != "a3c",
+)
 IN_STEP = Only(
     "--algo ppo without --wait-for", lambda run: run.algo == "ppo" and run.wait_for == "all"
 )
@@ -206,6 +211,14 @@ class TrainConfig:
         0.1, 1.0, impala=(0.1, 0.1), a3c=(0.1, 0.1)
     )
     """factor of the learner's rewards"""
+    normalize_observation: Annotated[bool, NORMALISED] = by_env(False, True)
+    """let networks see vectors by their distance from the mean so far, in deviations (±10 at most);
+    images as they are"""
+    normalize_reward: Annotated[bool, NORMALISED] = by_env(False, True)
+    """divide the learner's rewards by the deviation of discounted returns so far"""
+    first_deviation: Annotated[float, Above(0, 1e3), POOL] = 1.0
+    """continuous actions: deviation with which they are drawn at the start, in half widths of their
+    range"""
     critic_truth: Annotated[bool, CAGE2] = True
     """let the critic (never the actor) see the true state while training"""
     turn_weights: Annotated[str, OneOf("leaderboard", "flat"), CAGE2] = "leaderboard"
@@ -301,6 +314,14 @@ class TrainConfig:
                 "--algo a3c computes in its worker processes, on the CPU, all environments of a "
                 "worker in step: give --num-workers 1 or more, and no --device cuda or --wait-for"
             )
+
+    @property
+    def normalizes_observation(self) -> bool:
+        return bool(self.normalize_observation) and NORMALISED.holds(self)
+
+    @property
+    def normalizes_reward(self) -> bool:
+        return bool(self.normalize_reward) and NORMALISED.holds(self)
 
     @property
     def total_updates(self) -> int:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from phalanx.agents import agent_path
-from phalanx.checkpoint import last_checkpoint, load_checkpoint, save_checkpoint
+from phalanx.checkpoint import LEARNT, last_checkpoint, load_checkpoint, save_checkpoint
 from phalanx.errors import CheckpointError, ConfigError
 from phalanx.results import check_writable
 from phalanx.settings import checked
@@ -33,7 +33,7 @@ class ExportConfig:
 
 def export(run: Path, file: Path) -> None:
     arrays, facts = load_checkpoint(last_checkpoint(agent_path(run)))
-    learnt = {k: v for k, v in arrays.items() if k == "theta" or k.startswith("weights_")}
+    learnt = {k: v for k, v in arrays.items() if k.startswith(LEARNT)}
     if not learnt:
         raise CheckpointError(f"{run} is no checkpoint of a training run (it has no weights)")
     kept: dict[str, Any] = {name: facts[name] for name in KEPT if name in facts}

@@ -15,6 +15,8 @@ from phalanx.envs.auto import num_cores
 from phalanx.envs.pool import Pool, make_pool
 from phalanx.learn.actor import CompiledActor
 from phalanx.learn.compiled import CompiledStepper
+from phalanx.learn.normalise import BOUND, Intake, NormalisedActor, NormalisedStepper, Running
+from phalanx.learn.points import PointActor, PointPolicy, PointStepper
 from phalanx.learn.policy import Policy
 from phalanx.learn.pool_sampler import PoolSampler
 from phalanx.recipe import (
@@ -32,7 +34,7 @@ LARGEST_COMPILED = 256  # actions
 
 
 def on_pool(config: TrainConfig, network: Network | None) -> Recipe:
-    """Compiled networks for vectors and discrete actions; torch for all else."""
+    """Compiled networks for vectors; torch for images, and for more actions than those take."""
     pool = open_pool(config)
     try:
         actor, stepper, device = open_networks(
@@ -50,9 +52,19 @@ def on_pool(config: TrainConfig, network: Network | None) -> Recipe:
     note = f"{pool.n_envs} environments; {pool.reason}{threads_note(pool.num_workers)}"
     kinds, threads = (config.env_name,), count_threads(config)
     return Recipe(
-        source, learner, device, threads, kinds, note,
-        num_envs=pool.n_envs, num_workers=pool.num_workers,
+        source, learner, device, threads, kinds, note, num_envs=pool.n_envs,
+        num_workers=pool.num_workers, intake=open_intake(config, stepper),
     )  # fmt: skip
+
+
+def open_intake(config: TrainConfig, stepper: Any) -> Intake | None:
+    """What is kept up of observations and rewards, if anything is."""
+    seen = stepper.seen if isinstance(stepper, NormalisedStepper) else None
+    returns = Running() if config.normalizes_reward else None
+    if seen is None and returns is None:
+        return None
+    in_order = config.runner == "local" and config.wait_for == "all"
+    return Intake(seen, returns, config.gamma, in_order)
 
 
 def open_networks(
@@ -62,14 +74,47 @@ def open_networks(
     network: Network | None,
 ) -> tuple[Any, Any, str]:
     """An actor, a stepper, and the device of both."""
+    if not sees_normalised(config, obs_space):
+        return _open_networks(config, obs_space, action_space, network)
+    shown = spaces.Box(-BOUND, BOUND, obs_space.shape, np.float32)
+    actor, stepper, device = _open_networks(config, shown, action_space, network)
+    shape = actor.prepare(np.zeros((1, *shown.shape), shown.dtype)).shape[1:]
+    return NormalisedActor(actor, shape), NormalisedStepper(stepper, shape), device
+
+
+def sees_normalised(config: TrainConfig, obs_space: spaces.Space[Any]) -> bool:
+    """Vectors are normalised if that is asked for; images have a known range."""
+    is_vector = isinstance(obs_space, spaces.Box) and len(obs_space.shape) < 3
+    return config.normalizes_observation and is_vector
+
+
+def is_compiled(stepper: Any, kind: type = CompiledStepper) -> bool:
+    return isinstance(getattr(stepper, "inner", stepper), kind)
+
+
+def _open_networks(
+    config: TrainConfig,
+    obs_space: spaces.Space[Any],
+    action_space: spaces.Space[Any],
+    network: Network | None,
+) -> tuple[Any, Any, str]:
     threads = count_threads(config)
     if can_be_compiled(obs_space, action_space) and not plain_is_asked(config, network):
-        policy = Policy(
-            int(np.prod(obs_space.shape or ())), int(action_space.n),  # type: ignore[attr-defined]
-            hidden=config.hidden, truth_size=0, seed=config.seed,
+        width, crew, rows = (
+            int(np.prod(obs_space.shape or ())),
+            Crew(threads),
+            config.minibatch_size,
+        )
+        if isinstance(action_space, spaces.Discrete):
+            policy = Policy(
+                width, int(action_space.n), hidden=config.hidden, truth_size=0, seed=config.seed
+            )
+            return CompiledActor(policy.copy()), CompiledStepper(policy, crew, rows), "cpu"
+        points = PointPolicy(
+            width, int(np.prod(action_space.shape or ())), hidden=config.hidden, seed=config.seed,
+            deviation=config.first_deviation,
         )  # fmt: skip
-        stepper = CompiledStepper(policy, Crew(threads), config.minibatch_size)
-        return CompiledActor(policy.copy()), stepper, "cpu"
+        return PointActor(points.copy()), PointStepper(points, crew, rows), "cpu"
     import_torch(config)
     from phalanx.learn.networks import EnvNetwork, count_outputs, head_for
     from phalanx.learn.own_network import build_own_network
@@ -78,7 +123,7 @@ def open_networks(
     head, device = head_for(action_space), find_device(config.device)
     module: Any
     if network is None:
-        module = EnvNetwork(obs_space, action_space, config.hidden)
+        module = EnvNetwork(obs_space, action_space, config.hidden, config.first_deviation)
     else:
         obs = np.zeros((2, *(obs_space.shape or ())), obs_space.dtype)
         module = build_own_network(network, obs, 0, count_outputs(action_space))
@@ -100,8 +145,10 @@ def threads_note(workers: int) -> str:
 
 def can_be_compiled(obs_space: spaces.Space[Any], action_space: spaces.Space[Any]) -> bool:
     is_vector = isinstance(obs_space, spaces.Box) and len(obs_space.shape) < 3
-    few = isinstance(action_space, spaces.Discrete) and action_space.n <= LARGEST_COMPILED
-    return is_vector and few
+    if isinstance(action_space, spaces.Discrete):
+        return is_vector and bool(action_space.n <= LARGEST_COMPILED)
+    is_point = isinstance(action_space, spaces.Box) and action_space.dtype.kind == "f"
+    return is_vector and is_point
 
 
 def open_pool(config: TrainConfig) -> Pool:

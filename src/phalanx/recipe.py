@@ -24,6 +24,7 @@ from phalanx.learn.collect import Shaping
 from phalanx.learn.compiled import CompiledStepper
 from phalanx.learn.gate import Gate
 from phalanx.learn.impala import Impala, ImpalaSettings
+from phalanx.learn.normalise import Intake
 from phalanx.learn.policy import Policy
 from phalanx.learn.ppo import PPO, PPOSettings
 from phalanx.learn.sampler import CompiledSampler
@@ -56,6 +57,8 @@ class Recipe:
     """environments, where the settings left their number open"""
     num_workers: int | None = None
     """processes that step them, where there are such"""
+    intake: Intake | None = None
+    """statistics of what is seen and rewarded, where that is normalised"""
 
     @property
     def sampler(self) -> Any:

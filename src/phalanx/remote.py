@@ -36,6 +36,7 @@ from phalanx.errors import ConfigError, PhalanxError, WorkerError
 from phalanx.learn.compiled import CompiledStepper
 from phalanx.learn.rollout import Arrays, Rollout, side_by_side
 from phalanx.learn.sampler import Stopped
+from phalanx.pool_recipe import open_intake, open_networks
 from phalanx.recipe import (
     Network,
     Recipe,
@@ -376,7 +377,10 @@ def on_ray(config: TrainConfig, network: Network | None) -> Recipe:
             f"{envs} environments in {len(samplers)} samplers on {nodes} node"
             f"{'s' if nodes > 1 else ''} of Ray"
         )
-        return Recipe(source, learner, device, count_threads(config), kinds, note, leave)
+        return Recipe(
+            source, learner, device, count_threads(config), kinds, note, leave,
+            intake=open_intake(config, stepper) if config.env != "cage2" else None,
+        )  # fmt: skip
     except BaseException:
         leave()
         raise
@@ -419,8 +423,6 @@ def open_stepper(
 ) -> tuple[Any, str, tuple[str, ...]]:
     """Who learns, on what device, and the kinds of episodes."""
     if config.env != "cage2":
-        from phalanx.pool_recipe import open_networks
-
         seen, done = facts[0]["spaces"]
         _, stepper, device = open_networks(config, seen, done, network)
         return stepper, device, (config.env_name,)

@@ -26,6 +26,7 @@ from phalanx.envs.faults import Fault
 from phalanx.errors import CheckpointError, RunError
 from phalanx.facts import RECENT
 from phalanx.facts import TABLES as GOES_BACK
+from phalanx.learn.normalise import RETURNS
 from phalanx.learn.rollout import Rollout, columns_of
 from phalanx.machine import describe_versions, peak_memory_mb
 from phalanx.recipe import (
@@ -61,7 +62,10 @@ EPISODE_COLUMNS = ("update", "env", "kind", "length", "return")
 FOLLOWED = ("workflow", "alignment", "total_return", *COMPLIANCE)  # of an update
 EPISODE_FOLLOWED = ("workflow", "fixes", "compliant", "alignment")
 REPLAYED = 16  # past rollouts that --replay chooses from
-SIZED = ("env", "observation", "hidden", "condition", "workflow", "critic_truth", "network")
+SIZED = (
+    "env", "observation", "hidden", "condition", "workflow", "critic_truth", "network",
+    "normalize_observation",
+)  # fmt: skip
 
 
 class Run:
@@ -83,6 +87,7 @@ class Run:
         self.episode_columns = EPISODE_COLUMNS + (EPISODE_FOLLOWED if config.workflow else ())
         self.weights = turn_weights(config)
         self.gate = open_gate(config)
+        self.returns = self.recipe.intake.returns if self.recipe.intake is not None else None
         again = config.replay if config.algo == "impala" else 0
         self.replay = Replay(again, REPLAYED, np.random.default_rng([config.seed, 3]))
         self.updates = self.episodes = self.steps = self.dropped_steps = 0
@@ -177,6 +182,8 @@ class Run:
             self.rollouts["dropped" if nothing else "learnt"] += 1
         collected = time.perf_counter()
         rate, entropy_weight = learning_rate_at(c, f), entropy_weight_at(c, f)
+        if self.recipe.intake is not None:
+            rollout = self.recipe.intake(rollout)
         metrics = self.learner.update(rollout, rate, entropy_weight)
         for old in self.replay.add(rollout):
             self.learner.update(old, rate, entropy_weight)
@@ -330,6 +337,8 @@ class Run:
                 arrays[f"{GAMES}{name}"] = array
         if self.gate is not None:
             arrays["prices"] = self.gate.prices
+        if self.returns is not None:
+            arrays |= self.returns.save(RETURNS)
         return arrays, facts
 
     def begin_with(self, path: Path) -> None:
@@ -347,6 +356,8 @@ class Run:
             self.learner.load(arrays, my_facts | facts)
             if self.gate is not None and "prices" in arrays:
                 self.gate.prices[:] = arrays["prices"]
+            if self.returns is not None and f"{RETURNS}_var" in arrays:
+                self.returns.load(RETURNS, arrays)
         except _UNFIT as error:
             raise CheckpointError(f"cannot start from {path} ({error!s:.200})") from None
 
@@ -369,6 +380,8 @@ class Run:
             self.sampler.load(games)
         if self.gate is not None:
             self.gate.prices[:] = arrays["prices"]
+        if self.returns is not None:
+            self.returns.load(RETURNS, arrays)
         self.updates, self.episodes = facts["updates"], facts["episodes"]
         self.steps = facts["steps"]
         self.seconds = facts["seconds"]

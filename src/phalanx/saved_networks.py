@@ -6,15 +6,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from gymnasium import spaces
 
 from phalanx.arrays_file import Declared
 from phalanx.checkpoint import LEARNT, load_checkpoint, read_facts
 from phalanx.config import TrainConfig
 from phalanx.errors import CheckpointError
 from phalanx.learn.mlp import weight_count
-from phalanx.pool_recipe import can_be_compiled, open_networks
+from phalanx.learn.normalise import SEEN
+from phalanx.pool_recipe import can_be_compiled, open_networks, sees_normalised
 from phalanx.recipe import Network, import_torch, plain_is_asked
 
+NOT_SAVED_ONCE = {"normalize_observation": False, "normalize_reward": False}
 MINIBATCH = 256  # rows that a learner makes room for
 
 
@@ -27,7 +30,7 @@ def saved_config(path: Path, facts: dict[str, Any]) -> TrainConfig:
         given: dict[str, Any] = {
             k: tuple(v) if isinstance(v, list) else v for k, v in saved.items()
         }
-        return TrainConfig(**given)
+        return TrainConfig(**NOT_SAVED_ONCE | given)
     except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
         raise CheckpointError(
             f"{path} is no policy of a training run, or of another version of phalanx ({error})"
@@ -40,22 +43,33 @@ def load_networks(
     """The actor and stepper of a run in worker processes, with what it has learnt."""
     _, declared = read_facts(path)
     config = replace(config, num_threads=1, minibatch_size=MINIBATCH)  # nothing is learnt here
+    is_point = not isinstance(action_space, spaces.Discrete)
+    if is_point and "theta" not in declared:  # continuous actions were once learnt by torch only
+        config = replace(config, learner="torch")
     compiled = can_be_compiled(obs_space, action_space) and not plain_is_asked(config, network)
+    seen = statistics_of(config, obs_space, is_flat=compiled)
     if compiled:
         check_has_weights(path, declared, network, built_in="theta" in declared)
-        sizes = (int(np.prod(obs_space.shape)), int(action_space.n), config.hidden, 0)
-        check_declared(path, {"theta": (count_weights(*sizes),)}, declared)
+        outputs = int(np.prod(action_space.shape)) if is_point else int(action_space.n)
+        size = count_weights(int(np.prod(obs_space.shape)), outputs, config.hidden, 0)
+        size += outputs if is_point else 0  # a deviation for each
+        check_declared(path, {"theta": (size,), **seen}, declared)
     elif network is None:
         check_has_weights(path, declared, network, built_in=True)
-        check_declared(path, shapes_of_module(config, obs_space, action_space), declared)
+        check_declared(path, shapes_of_module(config, obs_space, action_space) | seen, declared)
+    else:
+        check_declared(path, seen, {k: v for k, v in declared.items() if k.startswith(SEEN)})
     actor, stepper, _device = open_networks(config, obs_space, action_space, network)
     arrays, _ = load_checkpoint(path)
+    if seen:
+        stepper.seen.load(SEEN, arrays)
+    inner = stepper.inner if seen else stepper
     if compiled:
-        stepper.policy.theta[:] = arrays["theta"]
+        inner.policy.theta[:] = arrays["theta"]
     else:
         from phalanx.learn.plain import set_weights
 
-        set_weights(stepper.module, arrays)
+        set_weights(inner.module, arrays)
     actor.take(stepper.weights())
     return actor, stepper
 
@@ -76,7 +90,10 @@ def check_declared(
 ) -> None:
     """Compare weights with the settings beside them, before any network is built."""
     learnt = {name: one for name, one in declared.items() if name.startswith(LEARNT)}
-    needed = {name: Declared(shape, np.dtype(np.float32)) for name, shape in wanted.items()}
+    needed = {
+        name: Declared(shape, np.dtype(np.float64 if name.startswith(SEEN) else np.float32))
+        for name, shape in wanted.items()
+    }
     for name in sorted(learnt.keys() | needed.keys()):
         is_there, is_needed = learnt.get(name), needed.get(name)
         if is_there is None or is_needed is None or is_there[:2] != is_needed[:2]:
@@ -85,6 +102,16 @@ def check_declared(
                 f"{name} is {is_there or 'missing'}, needed is {is_needed or 'no such'}; a network "
                 "of your own is named by --network module:factory"
             )
+
+
+def statistics_of(
+    config: TrainConfig, obs_space: Any, *, is_flat: bool
+) -> dict[str, tuple[int, ...]]:
+    """The statistics of observations that must be beside the weights, if they were normalised."""
+    if not sees_normalised(config, obs_space):
+        return {}
+    shape = (int(np.prod(obs_space.shape)),) if is_flat else obs_space.shape
+    return {f"{SEEN}_count": (), f"{SEEN}_mean": shape, f"{SEEN}_var": shape}
 
 
 def count_weights(obs_size: int, num_actions: int, hidden: tuple[int, ...], truth_size: int) -> int:

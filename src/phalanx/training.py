@@ -23,8 +23,9 @@ from phalanx.display import progress_display, span
 from phalanx.envs.auto import MANY
 from phalanx.errors import RunError, WorkerError
 from phalanx.evaluate_command import evaluate
-from phalanx.learn.compiled import CompiledStepper
+from phalanx.learn.points import PointStepper
 from phalanx.learn.sampler import Stopped
+from phalanx.pool_recipe import is_compiled
 from phalanx.recipe import Network, choose_num_envs, progress_of
 from phalanx.run import Run, check_same_settings, elapsed_before
 from phalanx.run_folder import RunFolder, open_new
@@ -85,8 +86,8 @@ def train(
             run.notes.append(_choice(run, measured))
         for note in run.notes:
             print(note)
-        if not plays_here and isinstance(run.learner.stepper, CompiledStepper):
-            compile_networks(config)
+        if not plays_here and is_compiled(run.learner.stepper):
+            compile_networks(config, is_compiled(run.learner.stepper, PointStepper))
         run.compile_s = compile_s() - before
         if config.resume is None:
             if start is not None:

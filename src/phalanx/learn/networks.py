@@ -1,5 +1,6 @@
 """Networks for any Gymnasium environment: an MLP for vectors, a small CNN for images."""
 
+import math
 from itertools import pairwise
 from typing import Any
 
@@ -35,8 +36,9 @@ class EnvNetwork(nn.Module):
     """
 
     def __init__(
-        self, obs_space: spaces.Space[Any], action_space: spaces.Space[Any], hidden: tuple[int, ...]
-    ) -> None:
+        self, obs_space: spaces.Space[Any], action_space: spaces.Space[Any],
+        hidden: tuple[int, ...], deviation: float = 1.0,
+    ) -> None:  # fmt: skip
         super().__init__()
         if not isinstance(obs_space, spaces.Box):
             raise ConfigError(
@@ -55,7 +57,8 @@ class EnvNetwork(nn.Module):
         self.actor = _mlp((width, *hidden, outputs), 0.01)
         self.critic = _mlp((width, *hidden, 1), 1.0)
         is_point = not isinstance(action_space, spaces.Discrete)
-        self.log_std = nn.Parameter(torch.zeros(outputs)) if is_point else None
+        logs = torch.full((outputs,), math.log(deviation))
+        self.log_std = nn.Parameter(logs) if is_point else None
 
     def forward(self, obs: Tensor, truth: Tensor) -> tuple[Tensor, Tensor]:
         x = obs.float() / self.scale  # the one place where pixels are scaled
