@@ -9,9 +9,10 @@ import pytest
 from phalanx.agents import AGENTS
 from phalanx.cli import main
 from phalanx.config import TrainConfig
-from phalanx.configs import CONFIGS, config_path
+from phalanx.configs import CONFIGS, ZOO, config_path, zoo_path
 from phalanx.errors import ConfigError
-from phalanx.flags import field_helps
+from phalanx.flags import field_helps, from_file, from_flags
+from phalanx.settings import without_effect
 from phalanx.sweep_config import SweepConfig
 from phalanx.verify import GAMES
 
@@ -27,7 +28,7 @@ def test_the_wheel_holds_configs_agents_and_games() -> None:
     games = sorted(GAMES.glob("*/*"))
     assert sum(path.suffix == ".npz" for path in games) == 6
     assert sum(path.stat().st_size for path in games) < 300_000
-    for path in (*CONFIGS.values(), *AGENTS.values(), *games):
+    for path in (*CONFIGS.values(), *ZOO.values(), *AGENTS.values(), *games):
         assert path.is_relative_to(str(files("phalanx")))
         assert path.is_file()
 
@@ -77,3 +78,52 @@ def test_what_can_be_no_files_name_is_refused(name: str) -> None:
 def test_the_help_names_every_config() -> None:
     said = field_helps(TrainConfig)["config"]
     assert [name for name in CONFIGS if name not in said] == []
+
+
+# --- settings that were tried for well-known environments -----------------------------------------
+
+
+@pytest.mark.parametrize("name", ZOO)
+def test_tried_settings_are_valid_and_all_have_an_effect(name: str) -> None:
+    first, *_ = ZOO[name].read_text().splitlines()
+    env = first.removeprefix("# phalanx train --env ")
+    assert zoo_path(env) == ZOO[name]
+    settings = from_file(TrainConfig, ZOO[name])
+    assert "env" not in settings
+    made = TrainConfig(env=env, **settings)
+    assert (made.algo, without_effect(made)) == ("ppo", {})
+    assert from_flags(TrainConfig, {"env": env}).as_dict() == made.as_dict()
+
+
+def test_flags_and_configs_take_precedence_over_tried_settings(tmp_path: Path) -> None:
+    def gamma(**flags: str) -> tuple[float, int]:
+        made = from_flags(TrainConfig, {"env": "Pendulum-v1", **flags})
+        return made.gamma, made.k_epochs
+
+    (tmp_path / "mine.yaml").write_text("gamma: 0.5\n")
+    assert gamma() == (0.98, 20)
+    assert gamma(gamma="0.7") == (0.7, 20)
+    assert gamma(config=str(tmp_path / "mine.yaml")) == (0.5, 8)
+    assert gamma(config="none") == (0.99, 8)
+    assert gamma(algo="impala") == (0.99, 1)
+    assert gamma(env="Unknown-v0") == (0.99, 8)
+
+
+def test_tried_settings_are_told_and_never_those_of_the_folder_one_works_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "zoo").mkdir()
+    for place in (tmp_path, tmp_path / "zoo"):
+        (place / "CartPole-v1.yaml").write_text("gamma: 0.5\n")
+    monkeypatch.chdir(tmp_path)
+    settings = "--env CartPole-v1 --total-steps 1 --update-steps 2"
+    flags = ["train", *settings.split(), "--name"]
+    assert main([*flags, "x"]) == 0
+    told = "settings for CartPole-v1 as we tried them: configs/zoo/CartPole-v1.yaml; --config none"
+    assert told in capsys.readouterr().out
+    written = (tmp_path / "runs" / "x" / "config.yaml").read_text()
+    assert f"# {told}" in written
+    assert "\nnum_envs: 16\n" in written
+    assert "\ngamma: 0.99\n" in written
+    assert main([*flags, "y", "--config", "none", "--n-envs", "2"]) == 0
+    assert "as we tried them" not in capsys.readouterr().out

@@ -107,7 +107,7 @@ class Worker:
         self.sampler = PoolSampler(
             pool, actor, config.update_steps, gamma=config.gamma, reward_scale=config.reward_scale,
             seed=seed, env_seeds=[env_seed(config.seed, i, setup.begun) for i in block],
-            first_env=block.start,
+            first_env=block.start, noise_memory=config.noise_memory,
         )  # fmt: skip
         self.sampler.stop = lambda: self.shared.stopped
 

@@ -66,7 +66,7 @@ def compile_networks(config: TrainConfig, points: bool = False) -> None:
     for array in rollout:
         array[...] = np.ones((), array.dtype)
     seen, _values = actor.see(obs)
-    actor.draw(seen, rollout.masks[0], np.random.default_rng(0))
+    actor.draw(seen, rollout.masks[0], actor.noise(np.random.default_rng(0), FEW))
     _learn(open_learner(config, stepper), rollout)
 
 

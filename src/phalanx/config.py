@@ -22,6 +22,7 @@ from phalanx.cage2.settings import (
     rule_set_number,
 )
 from phalanx.cage2.workflow import COMPLIANCE_RULES, parse_order
+from phalanx.configs import NO_CONFIG, zoo_path
 from phalanx.envs.places import place_of
 from phalanx.errors import ConfigError
 from phalanx.results import check_writable
@@ -219,6 +220,9 @@ class TrainConfig:
     first_deviation: Annotated[float, Above(0, 1e3), POOL] = 1.0
     """continuous actions: deviation with which they are drawn at the start, in half widths of their
     range"""
+    noise_memory: Annotated[float, Within(0, 0.999), POOL] = 0.0
+    """continuous actions: how much of a step's noise is left in the next one; near 1, what is tried
+    lasts for many steps, for tasks in which a short push leads nowhere"""
     critic_truth: Annotated[bool, CAGE2] = True
     """let the critic (never the actor) see the true state while training"""
     turn_weights: Annotated[str, OneOf("leaderboard", "flat"), CAGE2] = "leaderboard"
@@ -250,7 +254,8 @@ class TrainConfig:
     """continue the run in this folder; of the other settings only the budget may change"""
     config: Path | None = None
     """settings to begin with: a YAML file, or champion, champion-final, leaderboard, final-rules,
-    plain-ppo or quick, which come with phalanx; flags take precedence"""
+    plain-ppo or quick, which come with phalanx; flags take precedence. If not given, what was tried
+    for a well-known --env with ppo (configs/zoo); none: nothing but the defaults"""
 
     def __post_init__(self) -> None:
         if not self.algo:
@@ -283,6 +288,15 @@ class TrainConfig:
                 f"--workflow is for the compiled CAGE-2, not for --env {self.env_name}; its "
                 "policies can be judged in the original: phalanx evaluate RUN --simulator cyborg"
             )
+
+    @staticmethod
+    def own_file(flags: Mapping[str, Any]) -> Path | None:
+        """The file of settings that flags ask for: theirs, or what was tried for their --env."""
+        given = flags.get("config")
+        if given is not None:
+            return None if str(given) == NO_CONFIG else given
+        is_ppo = flags.get("algo", "ppo") == "ppo" and flags.get("runner", "local") == "local"
+        return zoo_path(flags.get("env")) if is_ppo else None
 
     def default_by_env(self, choices: Mapping[str, Any]) -> Any:
         pair = choices["cage2"], choices["other"]

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from phalanx.checkpoint import last_checkpoint, read_facts
+from phalanx.learn.pool_sampler import Scale
 from phalanx.pool_recipe import open_pool
 from phalanx.recipe import Network
 from phalanx.saved_networks import load_networks, saved_config
@@ -55,18 +56,13 @@ def play_env(
             masks = arrived.action_masks
             if masks is None:
                 masks = np.ones((n_envs, _count(pool.single_action_space)), np.bool_)
-            draw = actor.draw if sample else actor.best
-            pool.send(scaled(pool, draw(outputs, masks, random)), arrived.env_ids)
+            if sample:
+                actions, _log_probs = actor.draw(outputs, masks, actor.noise(random, n_envs))
+            else:
+                actions = actor.best(outputs, masks)
+            pool.send(Scale(pool.single_action_space)(actions), arrived.env_ids)
     return np.array([value for own in returns for value in own])
 
 
 def _count(space: Any) -> int:
     return int(getattr(space, "n", 0))
-
-
-def scaled(pool: Any, drawn: Any) -> Any:
-    """Drawn actions as the environment takes them."""
-    from phalanx.learn.pool_sampler import Scale
-
-    actions = drawn[0] if isinstance(drawn, tuple) else drawn
-    return Scale(pool.single_action_space)(actions)

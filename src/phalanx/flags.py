@@ -51,6 +51,8 @@ def from_flags(config: type, values: dict[str, Any]) -> Any:
         if words not in (None, [])
     }
     resume, file = flags.get("resume"), flags.get("config")
+    if hasattr(config, "own_file") and resume is None:
+        file = flags["config"] = config.own_file(flags)
     above = None if resume is None else resume / "config.yaml"
     for path in (above, None if file is None else config_path(file)):
         if path is not None:

@@ -43,7 +43,7 @@ def on_pool(config: TrainConfig, network: Network | None) -> Recipe:
         sampler = PoolSampler(
             pool, actor, config.update_steps, gamma=config.gamma,
             reward_scale=config.reward_scale, seed=config.seed,
-            num_rollouts=2 if is_ahead(config) else 1,
+            num_rollouts=2 if is_ahead(config) else 1, noise_memory=config.noise_memory,
         )  # fmt: skip
     except BaseException:
         pool.close()

@@ -19,6 +19,7 @@ from phalanx.cage2.scenario import HORIZONS
 from phalanx.checkpoint import last_checkpoint, read_facts
 from phalanx.compile_first import compile_cage2, compile_networks
 from phalanx.config import TrainConfig
+from phalanx.configs import ZOO
 from phalanx.display import progress_display, span
 from phalanx.envs.auto import MANY
 from phalanx.errors import RunError, WorkerError
@@ -82,6 +83,11 @@ def train(
             measured = ", ".join(f"{n}: {speed / 1000:,.0f}" for n, speed in speeds.items())
             measured = f", by thousand turns/s measured here ({measured})"
         run = Run(config, folder, network)
+        if config.config is not None and config.config in ZOO.values():
+            run.notes.append(
+                f"settings for {config.env_name} as we tried them: configs/zoo/{config.config.name}"
+                "; --config none for the defaults"
+            )
         if is_chosen:
             run.notes.append(_choice(run, measured))
         for note in run.notes:

@@ -50,7 +50,9 @@ def played(policy: PointPolicy) -> Rollout:
     obs = random.normal(size=(TURNS * SIZE, SEEN)).astype(np.float32)
     actor = PointActor(policy)
     means, values = actor.see(obs)
-    actions, log_probs = actor.draw(means, np.ones((len(obs), 0), np.bool_), random)
+    actions, log_probs = actor.draw(
+        means, np.ones((len(obs), 0), np.bool_), actor.noise(random, len(obs))
+    )
     first = np.zeros((SIZE, SEEN), np.float32)
     rollout = empty_rollout(TURNS, first, 0, 0, np.zeros(ACTIONS, np.float32))
     shape = (TURNS, SIZE)

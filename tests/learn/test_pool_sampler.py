@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gymnasium import spaces
 
 from phalanx.envs import Fault, make_pool
 from phalanx.errors import WorkerError
 from phalanx.learn.actor import CompiledActor
+from phalanx.learn.points import PointActor, PointPolicy
 from phalanx.learn.policy import Policy
 from phalanx.learn.pool_sampler import PoolSampler
 from tests import odd_envs
@@ -172,3 +174,28 @@ class SomeAreSlow(odd_envs.Counting):
     def step(self, action: Any) -> Any:
         time.sleep(0.2 if self.slow else 0)
         return super().step(action)
+
+
+class Pushed(odd_envs.Counting):
+    """Takes a point instead of a number."""
+
+    action_space = spaces.Box(-9, 9, (1,), np.float32)
+    length = 10**6
+
+    def step(self, action: Any) -> Any:
+        return super().step(0)
+
+
+@pytest.mark.parametrize("memory", [0.0, 0.9])
+def test_noise_lasts_for_as_long_as_it_is_told_to(memory: float) -> None:
+    pool = make_pool(Pushed, n_envs=50, num_workers=0)
+    actor = PointActor(PointPolicy(3, 1, hidden=(8,), seed=1))
+    settings: dict[str, Any] = {"gamma": GAMMA, "reward_scale": 1.0, "seed": 0}
+    player = PoolSampler(pool, actor, 100, noise_memory=memory, **settings)
+    player.collect()
+    r = player.collect()
+    means = actor.see(r.obs.reshape(-1, 3))[0].reshape(100, 50)
+    noise = r.actions[..., 0] - means
+    assert noise.std() == pytest.approx(1, abs=0.08)
+    assert np.mean(noise[1:] * noise[:-1]) == pytest.approx(memory, abs=0.1)
+    player.close()

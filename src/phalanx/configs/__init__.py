@@ -8,7 +8,15 @@ from pathlib import Path
 
 from phalanx.errors import ConfigError, choices
 
+ZOO_FOLDER = Path(__file__).parent / "zoo"
+ZOO = dict(sorted((path.stem, path) for path in ZOO_FOLDER.glob("*.yaml")))
+NO_CONFIG = "none"  # given as a config: no file at all
 CONFIGS = dict(sorted((path.stem, path) for path in Path(__file__).parent.glob("*.yaml")))
+
+
+def zoo_path(env: object) -> Path | None:
+    """The tried settings of a well-known environment, for `--algo ppo`; only those of phalanx."""
+    return ZOO.get(env.replace("/", "-")) if isinstance(env, str) else None
 
 
 def config_path(name: str | Path) -> Path:

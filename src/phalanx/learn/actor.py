@@ -25,16 +25,18 @@ class Actor(Protocol):
         """The network's outputs for prepared observations, and values [rows]."""
         ...
 
+    def noise(self, random: np.random.Generator, rows: int) -> npt.NDArray[Any]:
+        """The chance that `draw` turns into actions."""
+        ...
+
     def draw(
-        self, outputs: Any, masks: npt.NDArray[np.bool_], random: np.random.Generator
+        self, outputs: Any, masks: npt.NDArray[np.bool_], noise: npt.NDArray[Any]
     ) -> tuple[npt.NDArray[Any], Floats]:
         """Actions and their log-probabilities."""
         ...
 
-    def best(
-        self, outputs: Any, masks: npt.NDArray[np.bool_], random: np.random.Generator
-    ) -> npt.NDArray[Any]:
-        """The most likely actions; no chance is needed."""
+    def best(self, outputs: Any, masks: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
+        """The most likely actions."""
         ...
 
 
@@ -81,16 +83,16 @@ class CompiledActor:
             policy.actor, policy.actor_sizes, policy.critic, policy.critic_sizes, obs, self._work
         )
 
+    def noise(self, random: np.random.Generator, rows: int) -> npt.NDArray[Any]:
+        return random.integers(2**32, size=rows)
+
     def draw(
-        self, outputs: Any, masks: npt.NDArray[np.bool_], random: np.random.Generator
+        self, outputs: Any, masks: npt.NDArray[np.bool_], noise: npt.NDArray[Any]
     ) -> tuple[npt.NDArray[Any], Floats]:
         rows = len(outputs)
         actions, log_probs = np.empty(rows, np.int64), np.empty(rows, np.float32)
-        dice = random.integers(2**32, size=rows)
-        draw_rows(outputs, masks, dice, actions, log_probs)
+        draw_rows(outputs, masks, noise, actions, log_probs)
         return actions, log_probs
 
-    def best(
-        self, outputs: Any, masks: npt.NDArray[np.bool_], random: np.random.Generator
-    ) -> npt.NDArray[Any]:
+    def best(self, outputs: Any, masks: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
         return np.where(masks, outputs, -np.inf).argmax(axis=1)

@@ -83,15 +83,16 @@ class NormalisedActor:
     def see(self, obs: npt.NDArray[Any]) -> tuple[Any, Floats]:
         return self.inner.see(normalised(obs, *self._scale))
 
-    def draw(
-        self, outputs: Any, masks: npt.NDArray[np.bool_], random: np.random.Generator
-    ) -> tuple[npt.NDArray[Any], Floats]:
-        return self.inner.draw(outputs, masks, random)
+    def noise(self, random: np.random.Generator, rows: int) -> npt.NDArray[Any]:
+        return self.inner.noise(random, rows)
 
-    def best(
-        self, outputs: Any, masks: npt.NDArray[np.bool_], random: np.random.Generator
-    ) -> npt.NDArray[Any]:
-        return self.inner.best(outputs, masks, random)
+    def draw(
+        self, outputs: Any, masks: npt.NDArray[np.bool_], noise: npt.NDArray[Any]
+    ) -> tuple[npt.NDArray[Any], Floats]:
+        return self.inner.draw(outputs, masks, noise)
+
+    def best(self, outputs: Any, masks: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
+        return self.inner.best(outputs, masks)
 
 
 class NormalisedStepper:

@@ -135,18 +135,19 @@ class PlainActor:
         outputs, values = self.module(x, torch.zeros(len(x), 0, device=self.device))
         return outputs, values.cpu().numpy()
 
+    def noise(self, random: np.random.Generator, rows: int) -> npt.NDArray[Any]:
+        return self.head.noise(random, rows)
+
     @torch.no_grad()
     def draw(
-        self, outputs: Tensor, masks: npt.NDArray[np.bool_], random: np.random.Generator
+        self, outputs: Tensor, masks: npt.NDArray[np.bool_], noise: npt.NDArray[Any]
     ) -> tuple[npt.NDArray[Any], Floats]:
-        noise = torch.from_numpy(self.head.noise(random, len(outputs))).to(self.device)
+        chance = torch.from_numpy(noise).to(self.device)
         allowed = torch.from_numpy(masks).to(self.device)
-        actions, log_probs = self.head.draw(outputs, allowed, noise)
+        actions, log_probs = self.head.draw(outputs, allowed, chance)
         return actions.cpu().numpy(), log_probs.cpu().numpy()
 
-    def best(
-        self, outputs: Tensor, masks: npt.NDArray[np.bool_], random: np.random.Generator
-    ) -> npt.NDArray[Any]:
+    def best(self, outputs: Tensor, masks: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
         return self.head.best(outputs, torch.from_numpy(masks).to(self.device)).cpu().numpy()
 
 

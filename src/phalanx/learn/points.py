@@ -53,18 +53,18 @@ class PointActor(CompiledActor):
 
     policy: PointPolicy
 
+    def noise(self, random: np.random.Generator, rows: int) -> npt.NDArray[Any]:
+        return random.standard_normal((rows, len(self.policy.log_std)), np.float32)
+
     def draw(
-        self, outputs: Any, masks: npt.NDArray[np.bool_], random: np.random.Generator
+        self, outputs: Any, masks: npt.NDArray[np.bool_], noise: npt.NDArray[Any]
     ) -> tuple[npt.NDArray[Any], Floats]:
-        noise = random.standard_normal(outputs.shape, np.float32)
         logs = self.policy.log_std
         log_probs = -(noise**2 / 2 + logs + HALF_LOG_2PI).sum(axis=1)
         return outputs + np.exp(logs) * noise, log_probs
 
-    def best(
-        self, outputs: Any, masks: npt.NDArray[np.bool_], random: np.random.Generator
-    ) -> npt.NDArray[Any]:
-        return outputs
+    def best(self, outputs: Any, masks: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
+        return np.asarray(outputs)
 
 
 @fast

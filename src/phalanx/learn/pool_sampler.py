@@ -39,10 +39,13 @@ class PoolSampler:
         reward_scale: float,
         seed: int,
         num_rollouts: int = 1,
+        noise_memory: float = 0.0,
         env_seeds: list[int] | None = None,
         first_env: int = 0,
     ) -> None:
-        """env_seeds: those of the environments' first episodes, if not the pool's own.
+        """noise_memory: what is left of the noise of continuous actions a step later, 0 to 1.
+
+        env_seeds: those of the environments' first episodes, if not the pool's own.
 
         first_env: what the first environment is called, if others have some too.
         """
@@ -73,6 +76,8 @@ class PoolSampler:
         self._idle = np.zeros(n, np.bool_)  # environments that no action was sent to
         self._steps: Ints = np.full(n, -1)  # of the episode under way; before the first, none
         self._random = np.random.default_rng(0)
+        self._memory = noise_memory if self._scale.is_point else 0.0
+        self._noise = np.zeros((n, int(np.prod(space.shape or ()))), np.float32)
         self._closed = threading.Event()
         if pool.num_workers:
             threading.Thread(target=self._watch, name="workers", daemon=True).start()
@@ -167,7 +172,12 @@ class PoolSampler:
         if not len(ids):
             return
         masks = self._masks[ids]
-        actions, log_probs = self.actor.draw(seen, masks, self._random)
+        noise = self.actor.noise(self._random, len(ids))
+        if self._memory:
+            # As much chance as before in each step, but what is tried lasts for some of them.
+            noise = self._memory * self._noise[ids] + (1 - self._memory**2) ** 0.5 * noise
+            self._noise[ids] = noise
+        actions, log_probs = self.actor.draw(seen, masks, noise)
         where = self._turn[ids], self._column[ids]
         rollout.obs[where], rollout.masks[where] = self._obs[ids], masks
         rollout.actions[where] = actions.reshape(len(ids), *rollout.actions.shape[2:])
