@@ -34,6 +34,7 @@ SUITES = {
         )
     ],
 }  # fmt: skip
+OUTCOMES: dict[str, str] = {}  # of the tests that were run in this process
 THEIRS = "theirs"  # in place of a number of workers
 WITH_BOTH = "fails with theirs, too"
 LONGEST_S = 120  # a test that takes longer hangs
@@ -54,7 +55,7 @@ NOT_APPLICABLE: dict[str, dict[str, str]] = {
 }
 
 
-def pool_vector_env(workers: int) -> type:
+def pool_vector_env(workers: int, name: str) -> type:
     """A class that is built as Gymnasium's vector environments are."""
     from gymnasium.vector import AutoresetMode
 
@@ -73,10 +74,11 @@ def pool_vector_env(workers: int) -> type:
                 observation_mode=observation_mode, trial=False,
             )  # fmt: skip
 
+    Pooled.__name__ = name  # it is part of the names of tests
     return Pooled
 
 
-def pool_vec_env(workers: int) -> type:
+def pool_vec_env(workers: int, name: str) -> type:
     """A class that is built as Stable-Baselines3's VecEnvs are."""
     from phalanx.envs.sb3 import PoolVecEnv
 
@@ -84,6 +86,7 @@ def pool_vec_env(workers: int) -> type:
         def __init__(self, env_fns: Any, start_method: str | None = None) -> None:
             super().__init__(env_fns, num_workers=workers, trial=False)
 
+    Pooled.__name__ = name
     return Pooled
 
 
@@ -97,13 +100,13 @@ def pytest_configure() -> None:
     if suite == "gymnasium":
         from gymnasium import vector
 
-        ours = pool_vector_env(int(workers))
-        vector.SyncVectorEnv = vector.AsyncVectorEnv = ours  # type: ignore[misc,assignment]
+        for name in ("SyncVectorEnv", "AsyncVectorEnv"):
+            setattr(vector, name, pool_vector_env(int(workers), name))
     else:
         from stable_baselines3.common import env_util, vec_env
 
-        vec_env.DummyVecEnv = env_util.DummyVecEnv = pool_vec_env(0)
-        vec_env.SubprocVecEnv = pool_vec_env(2)
+        vec_env.DummyVecEnv = env_util.DummyVecEnv = pool_vec_env(0, "DummyVecEnv")
+        vec_env.SubprocVecEnv = pool_vec_env(2, "SubprocVecEnv")
 
 
 def pytest_collection_modifyitems(items: list[Any]) -> None:
@@ -117,42 +120,48 @@ def pytest_collection_modifyitems(items: list[Any]) -> None:
                 item.add_marker(pytest.mark.skip(reason=f"does not apply: {reason}"))
 
 
+def pytest_runtest_logreport(report: Any) -> None:
+    if report.when != "call" and report.passed:
+        return
+    outcome = report.outcome
+    if report.skipped:
+        ours = "does not apply" in str(report.longrepr)
+        outcome = "does not apply" if ours else "skipped by themselves"
+    OUTCOMES[report.nodeid] = outcome
+
+
+def pytest_sessionfinish() -> None:
+    Path(os.environ["PHALANX_REPORT"]).write_text(json.dumps(OUTCOMES))
+
+
 # --- the command ----------------------------------------------------------------------------------
 
 
-def run(suite: str, tests: Path, workers: int | str, more: list[str]) -> dict[str, str]:
-    """The outcome of each test of a suite."""
+def run(suite: str, tests: Path, workers: int | str, which: list[str]) -> dict[str, str]:
+    """The outcome of each test that was asked for."""
     with tempfile.TemporaryDirectory(prefix="phalanx-suites-") as folder:
         (Path(folder) / "tests").symlink_to(tests, target_is_directory=True)
-        report = Path(folder) / "report.xml"
+        report = Path(folder) / "report.json"
         command = [
             sys.executable, "-m", "pytest", "-q", "-p", "suites", "-p", "no:cacheprovider",
-            "--timeout", str(LONGEST_S), "-o", "addopts=", "-rfEs", f"--junitxml={report}",
-            *SUITES[suite], *more,
+            "--timeout", str(LONGEST_S), "-o", "addopts=", "-rfEs", *which,
         ]  # fmt: skip
-        paths = [str(HERE), folder, os.environ.get("PYTHONPATH", "")]
-        env = {**os.environ, "PHALANX_SUITE": f"{suite}:{workers}"}
+        paths = os.pathsep.join([str(HERE), folder, os.environ.get("PYTHONPATH", "")])
+        told = {"PHALANX_SUITE": f"{suite}:{workers}", "PHALANX_REPORT": str(report)}
         subprocess.run(
-            command, cwd=folder, env={**env, "PYTHONPATH": os.pathsep.join(paths)}, check=False
+            command, cwd=folder, env={**os.environ, **told, "PYTHONPATH": paths}, check=False
         )
-        return outcomes(report)
+        outcomes: dict[str, str] = json.loads(report.read_text())
+        return outcomes
 
 
-def outcomes(report: Path) -> dict[str, str]:
-    from xml.etree import ElementTree
-
-    found = {}
-    for case in ElementTree.parse(report).iter("testcase"):
-        kinds = {child.tag: child.get("message") or "" for child in case}
-        if "failure" in kinds or "error" in kinds:
-            outcome = "failed"
-        elif "skipped" in kinds:
-            ours = "does not apply" in kinds["skipped"]
-            outcome = "does not apply" if ours else "skipped by themselves"
-        else:
-            outcome = "passed"
-        found[f"{case.get('classname')}::{case.get('name')}"] = outcome
-    return found
+def run_ours(suite: str, tests: Path, workers: int, more: list[str]) -> Counter[str]:
+    """How many tests had which outcome; those that fail are tried with their own classes, too."""
+    ours = run(suite, tests, workers, [*SUITES[suite], *more])
+    if failed := [test for test, outcome in ours.items() if outcome == "failed"]:
+        theirs = run(suite, tests, THEIRS, failed)
+        ours.update((test, WITH_BOTH) for test in failed if theirs.get(test) == "failed")
+    return Counter(ours.values())
 
 
 def main() -> int:
@@ -165,14 +174,9 @@ def main() -> int:
     tests = asked.checkout.absolute() / "tests"
     if not tests.is_dir():
         parser.error(f"{asked.checkout} has no folder tests: clone the repository first")
-    theirs = run(asked.suite, tests, THEIRS, more)
-    results = {THEIRS: Counter(theirs.values())}
+    results = {}
     for workers in asked.workers if asked.suite == "gymnasium" else [2]:
-        ours = run(asked.suite, tests, workers, more)
-        for test, outcome in ours.items():
-            if outcome == theirs[test] == "failed":
-                ours[test] = WITH_BOTH
-        results[workers] = Counter(ours.values())
+        results[workers] = run_ours(asked.suite, tests, workers, more)
     columns = ["passed", "failed", WITH_BOTH, "does not apply", "skipped by themselves"]
     print("| suite | workers | " + " | ".join(columns) + " |\n|" + "--|" * (len(columns) + 2))
     for workers, counted in results.items():
@@ -181,7 +185,7 @@ def main() -> int:
         )
     if asked.json:
         asked.json.write_text(json.dumps(results))
-    return int(any(counted["failed"] for who, counted in results.items() if who != THEIRS))
+    return int(any(counted["failed"] for counted in results.values()))
 
 
 if __name__ == "__main__":
