@@ -7,7 +7,7 @@ from phalanx.cage2.registration import register
 
 if TYPE_CHECKING:
     from phalanx.config import TrainConfig
-    from phalanx.envs.pool import make_pool
+    from phalanx.envs.making import make_pool
     from phalanx.evaluate_command import evaluate
     from phalanx.tables import read_table
     from phalanx.trained import load_defender
@@ -22,7 +22,7 @@ _HOMES = {
     "TrainConfig": "phalanx.config",
     "evaluate": "phalanx.evaluate_command",
     "load_defender": "phalanx.trained",
-    "make_pool": "phalanx.envs.pool",
+    "make_pool": "phalanx.envs.making",
     "read_table": "phalanx.tables",
     "train": "phalanx.training",
 }

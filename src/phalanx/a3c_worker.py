@@ -19,8 +19,9 @@ import numpy as np
 from phalanx.config import TrainConfig
 from phalanx.envs.channel import Channel
 from phalanx.envs.faults import Fault
+from phalanx.envs.making import make_pool
 from phalanx.envs.nursery import die_with
-from phalanx.envs.pool import make_pool, seed_of
+from phalanx.envs.pool import seed_of
 from phalanx.envs.shared_memory import block_of, numbers
 from phalanx.envs.trial import factory_of
 from phalanx.errors import PhalanxError, WorkerError

@@ -12,7 +12,8 @@ from phalanx.cage2.crew import Crew
 from phalanx.cage2.cyborg import CyborgEnv
 from phalanx.config import TrainConfig
 from phalanx.envs.auto import num_cores
-from phalanx.envs.pool import Pool, make_pool
+from phalanx.envs.making import make_pool
+from phalanx.envs.pool import Pool
 from phalanx.learn.actor import CompiledActor
 from phalanx.learn.compiled import CompiledStepper
 from phalanx.learn.normalise import BOUND, Intake, NormalisedActor, NormalisedStepper, Running

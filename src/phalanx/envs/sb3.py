@@ -10,7 +10,8 @@ from gymnasium import Env, spaces
 from gymnasium.vector import AutoresetMode
 
 from phalanx.envs.factories import is_wrapped
-from phalanx.envs.pool import Pool, opened
+from phalanx.envs.making import opened
+from phalanx.envs.pool import Pool
 from phalanx.errors import ConfigError, MissingError
 
 try:
