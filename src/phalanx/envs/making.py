@@ -99,15 +99,16 @@ def make_pool(
     pool = Pool(
         shown, count, count if wait_for == "all" else wait_for,
         seed=seed, rules=rules, observation_mode=observation_mode,
+        log=FaultLog(max_restarts, on_fault),
     )  # fmt: skip
-    pool.reason, pool._log = reason, FaultLog(max_restarts, on_fault)
+    pool.reason = reason
     if workers == 0:
         if nurse is not None:
             nurse.close()
-        pool._use_this_process(factory, infos, tried_env)
+        pool.use_this_process(factory, infos, tried_env)
     else:
         assert nurse is not None
-        pool._use_workers(nurse, workers, infos, step_timeout, start_timeout)
+        pool.use_workers(nurse, workers, infos, step_timeout, start_timeout)
     return pool
 
 

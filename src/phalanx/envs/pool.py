@@ -52,7 +52,8 @@ class Pool:
         *,
         seed: int,
         rules: Rules,
-        observation_mode: ObservationMode = "same",
+        observation_mode: ObservationMode,
+        log: FaultLog,
     ) -> None:
         self.n_envs, self.wait_for, self.seed = n_envs, wait_for, seed
         self._rules = rules
@@ -62,7 +63,7 @@ class Pool:
         self.single_observation_space = trial.observations.space
         self.single_action_space = trial.actions.space
         self.metadata = trial.metadata
-        self._log = FaultLog(0, None)
+        self._log = log
         self._trial = trial
         self._runner: Serial | Workers | None = None
         self._out = np.zeros(n_envs, np.bool_)  # asked for, and not yet received
@@ -74,9 +75,10 @@ class Pool:
         self._at_work, self._closing = threading.RLock(), threading.RLock()
         self._failure: Exception | None = None  # noticed while nobody waited
 
-    def _use_this_process(
+    def use_this_process(
         self, factory: Factory, infos: bool, tried_env: Env[Any, Any] | None
     ) -> None:
+        """Build the environments here."""
         shape = Shape(self.n_envs, 0, self._trial.num_masked)
         self._board = Board(shape, self._trial.observations, self._trial.actions)
         self._set_seeds()
@@ -88,7 +90,7 @@ class Pool:
             if tried_env is not None and (self._runner is None or tried_env not in self.envs):
                 close_in_time([tried_env])
 
-    def _use_workers(
+    def use_workers(
         self,
         nurse: Nurse,
         num_workers: int,
@@ -96,6 +98,7 @@ class Pool:
         step_timeout: float,
         start_timeout: float,
     ) -> None:
+        """Let workers build them."""
         self._board, self._runner = open_workers(
             self._trial,
             nurse,
