@@ -253,3 +253,22 @@ def test_the_environment_that_a_factory_always_gives_is_used_as_it_is() -> None:
     assert only.action_space.sample() == expected
     with pytest.raises(ValueError, match="the same environment as before"):
         PoolVectorEnv([lambda: only] * 2, num_workers=0)
+
+
+def test_what_a_factory_of_a_list_raises_comes_as_it_is() -> None:
+    with pytest.raises(FileNotFoundError, match="no map"):
+        PoolVectorEnv([odd.CannotBeBuilt], num_workers=0)
+
+
+@pytest.mark.parametrize("num_workers", [0, 1])
+def test_an_attribute_is_set_where_gymnasium_sets_it(num_workers: int) -> None:
+    def wrapped_twice() -> Any:
+        return wrappers.TimeLimit(odd.Counting(), 9)
+
+    envs = PoolVectorEnv([wrapped_twice], num_workers=num_workers)
+    envs.reset()
+    envs.set_attr("count", 4)  # which the environment has
+    envs.set_attr("remark", "new")  # which nobody has
+    where = envs.pool.apply(lambda env: (env.unwrapped.count, "remark" in vars(env)))
+    assert where == [(4, True)]
+    envs.close()

@@ -180,6 +180,8 @@ def tried(
     except ConfigError:
         raise
     except Exception as error:
+        if keep_dice and isinstance(factory, OneEach):
+            raise  # as Gymnasium and Stable-Baselines3 would let it through
         raise ConfigError(
             f"environment {name} cannot be used: {doing} gave {type(error).__name__}: {error}"
         ) from error

@@ -200,7 +200,7 @@ def use(env: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     if name == "()":
         return args[0](env, *args[1:])
     if name.endswith("="):
-        setattr(env.unwrapped if not hasattr(env, name[:-1]) else env, name[:-1], *args)
+        env.set_wrapper_attr(name[:-1], *args)
         return None
     value = env.get_wrapper_attr(name)
     return value(*args, **kwargs) if callable(value) else value
