@@ -65,7 +65,7 @@ def test_one_worker_and_two_learn_to_balance_the_pole(tmp_path: Path, workers: i
 @pytest.mark.parametrize("workers", [1, 2])
 def test_one_worker_and_two_find_the_way_through_the_corridor(tmp_path: Path, workers: int) -> None:
     changes: dict[str, Any] = {
-        "num_envs": 16, "total_steps": 60_000, "learning_rate": 5e-3, "reward_scale": 1.0,
+        "num_envs": 16, "total_steps": 60_000, "learning_rate": 5e-3,
     }  # fmt: skip
     run = train(config(tmp_path, num_workers=workers, **changes))
     assert last_returns(run) >= 0.95

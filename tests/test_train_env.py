@@ -22,6 +22,7 @@ from phalanx.cage2.settings import count_cores
 from phalanx.cli import main
 from phalanx.config import TrainConfig
 from phalanx.errors import CheckpointError, ConfigError
+from phalanx.pool_recipe import can_be_compiled
 from phalanx.run import Run
 from phalanx.run_folder import RunFolder
 from phalanx.saved_networks import load_networks
@@ -128,6 +129,12 @@ def test_images_are_learnt_from(tmp_path: Path, algo: str) -> None:
     )  # fmt: skip
     run = phalanx.train(config)
     assert np.mean([episode.total for episode in run.recent][-50:]) > 8
+
+
+def test_tiny_images_are_seen_as_vectors() -> None:
+    three = spaces.Discrete(3)
+    assert can_be_compiled(spaces.Box(0, 1, (10, 10, 4), np.bool_), three)
+    assert not can_be_compiled(spaces.Box(0, 255, (24, 24, 3), np.uint8), three)
 
 
 # --- what can happen ------------------------------------------------------------------------------

@@ -209,7 +209,7 @@ class TrainConfig:
     target_kl: Annotated[float | None, Above(0, 1e6), NOT_A3C] = None
     """end an update's epochs when the policy has moved so far"""
     reward_scale: Annotated[float, Above(0, 1e6)] = by_env(
-        0.1, 1.0, impala=(0.1, 0.1), a3c=(0.1, 0.1)
+        0.1, 1.0, impala=(0.1, 0.1), a3c=(0.1, 1.0)
     )
     """factor of the learner's rewards"""
     normalize_observation: Annotated[bool, NORMALISED] = by_env(False, True)

@@ -14,7 +14,7 @@ from phalanx.config import TrainConfig
 from phalanx.envs.auto import num_cores
 from phalanx.envs.making import make_pool
 from phalanx.envs.pool import Pool
-from phalanx.learn.actor import CompiledActor
+from phalanx.learn.actor import CompiledActor, is_image
 from phalanx.learn.compiled import CompiledStepper
 from phalanx.learn.normalise import BOUND, Intake, NormalisedActor, NormalisedStepper, Running
 from phalanx.learn.points import PointActor, PointPolicy, PointStepper
@@ -85,8 +85,11 @@ def open_networks(
 
 def sees_normalised(config: TrainConfig, obs_space: spaces.Space[Any]) -> bool:
     """Vectors are normalised if that is asked for; images have a known range."""
-    is_vector = isinstance(obs_space, spaces.Box) and len(obs_space.shape) < 3
-    return config.normalizes_observation and is_vector
+    return config.normalizes_observation and is_vector(obs_space)
+
+
+def is_vector(obs_space: spaces.Space[Any]) -> bool:
+    return isinstance(obs_space, spaces.Box) and not is_image(obs_space.shape)
 
 
 def is_compiled(stepper: Any, kind: type = CompiledStepper) -> bool:
@@ -145,11 +148,10 @@ def threads_note(workers: int) -> str:
 
 
 def can_be_compiled(obs_space: spaces.Space[Any], action_space: spaces.Space[Any]) -> bool:
-    is_vector = isinstance(obs_space, spaces.Box) and len(obs_space.shape) < 3
     if isinstance(action_space, spaces.Discrete):
-        return is_vector and bool(action_space.n <= LARGEST_COMPILED)
+        return is_vector(obs_space) and bool(action_space.n <= LARGEST_COMPILED)
     is_point = isinstance(action_space, spaces.Box) and action_space.dtype.kind == "f"
-    return is_vector and is_point
+    return is_vector(obs_space) and is_point
 
 
 def open_pool(config: TrainConfig) -> Pool:

@@ -21,7 +21,7 @@ def zoo_path(env: object) -> Path | None:
 
 def config_path(name: str | Path) -> Path:
     """The file of settings that come with phalanx; any other name must be a file's."""
-    path = CONFIGS.get(str(name).lower().replace("_", "-"), Path(name))
+    path = CONFIGS.get(str(name).lower().replace("_", "-")) or ZOO.get(str(name)) or Path(name)
     if not os.path.exists(path):  # unlike Path.exists, also if no file can have such a name
         raise ConfigError(choices("config or YAML file", str(name)[:80], CONFIGS))
     return path

@@ -10,6 +10,13 @@ from phalanx.learn.collect import sample
 from phalanx.learn.mlp import Floats, forward, work_size
 from phalanx.learn.policy import Policy
 
+SMALLEST_IMAGE = 16  # pixels on a side; less is seen at one glance, as a vector
+
+
+def is_image(shape: tuple[int, ...]) -> bool:
+    """Whether observations of this shape are to be looked at with convolutions."""
+    return len(shape) == 3 and max(shape) >= SMALLEST_IMAGE
+
 
 class Actor(Protocol):
     """Looks at observations and draws actions."""

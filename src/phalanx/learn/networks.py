@@ -10,6 +10,7 @@ from gymnasium import spaces
 from torch import Tensor, nn
 
 from phalanx.errors import ConfigError
+from phalanx.learn.actor import is_image
 from phalanx.learn.heads import Categorical, Gaussian, Head
 
 
@@ -45,7 +46,7 @@ class EnvNetwork(nn.Module):
                 f"observations of {obs_space} cannot be learnt from: vectors and images (Box) can; "
                 "wrap the environment (gymnasium.wrappers.FlattenObservation)"
             )
-        self.is_image = len(obs_space.shape) == 3
+        self.is_image = is_image(obs_space.shape)
         self.scale = 255.0 if obs_space.dtype == np.uint8 else 1.0
         outputs = count_outputs(action_space)
         if self.is_image:
