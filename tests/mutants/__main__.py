@@ -1,0 +1,57 @@
+"""`python -m tests.mutants`: change one token, run the nearest tests, list the changes that nobody
+notices.
+
+    python -m tests.mutants --modules checkpoint learn/returns --count 20 --seed 1
+
+Works on a copy of the sources in a folder of its own; the checkout is only read.
+"""
+
+import random
+import sys
+import tempfile
+import time
+from argparse import ArgumentParser
+from pathlib import Path
+
+from tests.mutants.changes import mutants_of
+from tests.mutants.copied import Copy
+from tests.mutants.nearest import TESTS
+
+
+def main() -> int:
+    parser = ArgumentParser(prog="python -m tests.mutants", description=__doc__)
+    parser.add_argument("--modules", nargs="+", default=list(TESTS), choices=list(TESTS))
+    parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--part", default="1/1", help="i/n: every n-th of these, for many cores")
+    parser.add_argument("--unchecked", action="store_true", help="tests are known to pass now")
+    parser.add_argument("--plain", action="store_true", help="nothing that is compiled: quicker")
+    parser.add_argument("--tests", nargs="+", help="these instead, such as learn/test_gate")
+    parser.add_argument("--line", type=int, help="all changes of this line of the module")
+    asked = parser.parse_args()
+    if asked.tests:
+        TESTS.update(dict.fromkeys(asked.modules, " ".join(asked.tests)))
+    every = [one for name in asked.modules for one in mutants_of(name)]
+    every = [one for one in every if not (asked.plain and one.is_compiled)]
+    chosen = random.Random(asked.seed).sample(every, min(asked.count, len(every)))
+    if asked.line is not None:
+        chosen = [one for one in every if one.line == asked.line]
+    part, parts = map(int, asked.part.split("/"))
+    chosen, survivors = chosen[part - 1 :: parts], []
+    with tempfile.TemporaryDirectory(prefix="phalanx-mutants-") as folder:
+        copy = Copy(Path(folder))
+        if not asked.unchecked:
+            copy.check(sorted({one.module for one in chosen}))
+        for number, mutant in enumerate(chosen, 1):
+            began = time.monotonic()
+            noticed = copy.notices(mutant)
+            survivors += [] if noticed else [mutant]
+            word = "noticed " if noticed else "SURVIVED"
+            print(f"{number:>3} {word} {time.monotonic() - began:4.0f} s  {mutant}", flush=True)
+    print(f"{len(chosen) - len(survivors)} of {len(chosen)} noticed; survivors:")
+    print("\n".join(f"  {one}" for one in survivors) or "  none")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
