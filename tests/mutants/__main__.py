@@ -1,5 +1,5 @@
-"""`python -m tests.mutants`: change one token, run the nearest tests, list the changes that nobody
-notices.
+"""`python -m tests.mutants`: change one token, run the tests that reach it, list the changes that
+nobody notices.
 
     python -m tests.mutants --modules checkpoint learn/returns --count 20 --seed 1
 
@@ -24,7 +24,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--part", default="1/1", help="i/n: every n-th of these, for many cores")
-    parser.add_argument("--unchecked", action="store_true", help="tests are known to pass now")
+    parser.add_argument("--seconds", type=float, default=40.0, help="of tests for one change")
     parser.add_argument("--plain", action="store_true", help="nothing that is compiled: quicker")
     parser.add_argument("--tests", nargs="+", help="these instead, such as learn/test_gate")
     parser.add_argument("--line", type=int, help="all changes of this line of the module")
@@ -39,15 +39,17 @@ def main() -> int:
     part, parts = map(int, asked.part.split("/"))
     chosen, survivors = chosen[part - 1 :: parts], []
     with tempfile.TemporaryDirectory(prefix="phalanx-mutants-") as folder:
-        copy = Copy(Path(folder))
-        if not asked.unchecked:
-            copy.check(sorted({one.module for one in chosen}))
+        copy, began = Copy(Path(folder)), time.monotonic()
+        reach = copy.learn(sorted({one.module for one in chosen}))
+        print(f"which tests reach which line: {time.monotonic() - began:.0f} s", flush=True)
         for number, mutant in enumerate(chosen, 1):
             began = time.monotonic()
-            noticed = copy.notices(mutant)
-            survivors += [] if noticed else [mutant]
-            word = "noticed " if noticed else "SURVIVED"
-            print(f"{number:>3} {word} {time.monotonic() - began:4.0f} s  {mutant}", flush=True)
+            tests = reach.tests_for(mutant, asked.seconds)
+            by = copy.notices(mutant, tests)
+            survivors += [] if by else [mutant]
+            word = "noticed " if by else "SURVIVED"
+            print(f"{number:>3} {word} {time.monotonic() - began:4.0f} s  {mutant}")
+            print(f"    {by or f'{len(tests)} tests'}", flush=True)
     print(f"{len(chosen) - len(survivors)} of {len(chosen)} noticed; survivors:")
     print("\n".join(f"  {one}" for one in survivors) or "  none")
     return 0

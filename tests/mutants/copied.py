@@ -1,20 +1,25 @@
 """The copy of the sources that changes are made in."""
 
+import json
 import os
-import re
 import shutil
 import subprocess
 import sys
-import time
+from collections.abc import Mapping
 from pathlib import Path
 
+from phalanx.cage2 import kept
+from tests.mutants import follow
 from tests.mutants.changes import SOURCES, Mutant
-from tests.mutants.nearest import TESTS
+from tests.mutants.nearest import TESTS, place_of
+from tests.mutants.reach import Reach
 
-HERE = Path(__file__).parents[1]
-LONGEST_S = 600  # for tests whose time is not known
-PATIENCE = 4  # times as long as without a change: what never ends is noticed, too
+ROOT = Path(__file__).parents[2]
+LEARN_S = 3600
+LONGEST_S = 900  # for one change; the plugin ends single tests much earlier
+NOT_FOUND = 4  # what pytest returns if it does not know a test by its name
 PADDING = 64  # so that a changed file stays as long as it was
+HASH = "return digest.hexdigest()[:16]"
 
 
 class Copy:
@@ -25,27 +30,36 @@ class Copy:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.seconds: dict[str, float] = {}  # that tests take without a change
-        shutil.copytree(SOURCES, folder / "src" / "phalanx")
-        for path in (folder / "src").rglob("*.py"):
+        assert kept.PACKAGE == SOURCES, f"phalanx is imported from {kept.PACKAGE}, not {SOURCES}"
+        self._folder, self._package = folder, folder / "src" / "phalanx"
+        shutil.copytree(SOURCES, self._package)
+        for path in self._package.rglob("*.py"):
             path.write_text(path.read_text() + "#" * PADDING)
-        kept = folder / "src" / "phalanx" / "cage2" / "kept.py"
-        text, own = kept.read_text(), 'os.environ["PHALANX_MUTANT"]'
-        assert "return digest.hexdigest()[:16]" in text
-        kept.write_text(text.replace("return digest.hexdigest()[:16]", f"return {own}"))
+        shutil.copy(follow.__file__, self._package / "follow.py")
+        first = self._package / "__init__.py"
+        first.write_text("import phalanx.follow\n" + first.read_text())
+        hashed = self._package / "cage2" / "kept.py"
+        assert HASH in hashed.read_text()
+        own = 'return os.environ["PHALANX_SOURCES"]'
+        hashed.write_text(hashed.read_text().replace(HASH, own))
+        if (compiled := kept.cache_folder()) is not None:
+            shutil.copytree(compiled, folder / "cache" / compiled.name)
+        (folder / "now").write_bytes(bytes(follow.NUMBER))
 
-    def check(self, modules: list[str]) -> None:
-        """Without a change every test must pass, or nothing could be learnt."""
-        for tests in sorted({TESTS[module] for module in modules}):
-            began = time.monotonic()
-            if failed := self._fails(tests, "none"):
-                raise SystemExit(f"{failed} fails already, without any change")
-            self.seconds[tests] = time.monotonic() - began
+    def learn(self, modules: list[str]) -> Reach:
+        """Run the nearest tests of all modules once. Without a change all must pass."""
+        files = sorted({place_of(name) for module in modules for name in TESTS[module].split()})
+        self._run(files, kept.source_hash(), LEARN_S, {"PHALANX_FOLLOW": str(self._folder)})
+        took = json.loads((self._folder / "took.json").read_text())
+        order = json.loads((self._folder / "order.json").read_text())
+        if took["failed"] and (failed := self._fails(took["failed"], kept.source_hash())):
+            raise SystemExit(f"{', '.join(failed)} fails already, without any change")
+        (self._folder / "seconds.json").write_text(json.dumps(took["seconds"]))
+        return Reach(self._folder / "reached", order, took["seconds"], set(took["failed"]))
 
-    def notices(self, mutant: Mutant) -> bool:
-        """Whether a test fails, and fails again: on a busy machine one may do so by chance."""
-        path = self.folder / "src" / "phalanx" / f"{mutant.module}.py"
+    def notices(self, mutant: Mutant, tests: list[str]) -> str:
+        """The test that fails, and fails again: on a busy machine one may do so by chance."""
+        path = self._package / f"{mutant.module}.py"
         whole, when = path.read_text(), path.stat().st_mtime_ns
         lines = whole.splitlines()
         line, at = lines[mutant.line - 1], mutant.column
@@ -53,36 +67,46 @@ class Copy:
         try:
             path.write_text("\n".join(lines)[: len(whole)].ljust(len(whole), "#"))
             os.utime(path, ns=(when, when))
-            kept = "none" if not mutant.is_compiled else "one"
-            failed = self._fails(TESTS[mutant.module], kept)
-            return bool(failed) and bool(self._fails(failed, kept))
+            sources = "changed" if mutant.is_compiled else kept.source_hash()
+            failed = self._fails(tests, sources)
+            return failed[0] if failed and self._fails(failed, sources) else ""
         finally:
             path.write_text(whole)
             os.utime(path, ns=(when, when))
-            shutil.rmtree(self.folder / "cache" / "cage2-one", ignore_errors=True)
+            shutil.rmtree(self._folder / "cache" / "cage2-changed", ignore_errors=True)
 
-    def _fails(self, tests: str, kept: str) -> str:
-        """The test that fails, or all if that is not told; "" if none does."""
-        own = {"PHALANX_CACHE_DIR": str(self.folder / "cache"), "PHALANX_MUTANT": kept}
-        limit = 30 + PATIENCE * self.seconds.get(tests, LONGEST_S / PATIENCE)
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
+    def _fails(self, tests: list[str], sources: str) -> list[str]:
+        """The test that failed or never ended; all, if they could not even be collected."""
+        returned = self._run(["-x", *tests], sources, LONGEST_S)
+        if returned == NOT_FOUND:  # the change has renamed a case of a test: that is no failure
+            tests = list(dict.fromkeys(name.split("::")[0] for name in tests))
+            returned = self._run(["-x", *tests], sources, LONGEST_S)
+        if returned == 0:
+            return []
+        number = int.from_bytes((self._folder / "now").read_bytes(), "little")
+        order = json.loads((self._folder / "order.json").read_text())
+        return [order[number - 1]] if number else tests
+
+    def _run(
+        self, tests: list[str], sources: str, limit_s: float, own: Mapping[str, str] | None = None
+    ) -> int:
+        options = ["-q", "-p", "no:cacheprovider", "-p", "tests.mutants.plugin"]
+        examples = self._folder / "hypothesis"
+        shutil.rmtree(examples, ignore_errors=True)  # what failed for another change
+        ours = {
+            "HYPOTHESIS_STORAGE_DIRECTORY": str(examples),
+            "PHALANX_CACHE_DIR": str(self._folder / "cache"),
+            "PHALANX_SOURCES": sources,
+            "PHALANX_TESTED": str(self._folder),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTHONPATH": str(self._folder / "src"),
+        }
         try:
-            ran = subprocess.run(
-                [*command, *(_place(name) for name in tests.split())],
-                env={
-                    **os.environ, **own, "PYTHONPATH": str(self.folder / "src"),
-                    "PYTHONDONTWRITEBYTECODE": "1",
-                },
-                cwd=HERE.parent, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-                timeout=limit, check=False,
-            )  # fmt: skip
+            return subprocess.run(
+                [sys.executable, "-m", "pytest", *options, *tests],
+                env={**os.environ, **ours, **(own or {})},
+                cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=limit_s,
+                check=False,
+            ).returncode  # fmt: skip
         except subprocess.TimeoutExpired:
-            return tests
-        if ran.returncode == 0:
-            return ""
-        told = re.search(r"^FAILED (tests/\S+)", ran.stdout, re.M)
-        return told[1] if told and "[" not in told[1] else tests
-
-
-def _place(test: str) -> str:
-    return test if "::" in test else str(HERE / f"{test}.py")
+            return 1

@@ -51,3 +51,7 @@ TESTS |= {
     for name in ENVS
 }
 TESTS["envs/answers"] = "envs/test_answers envs/test_pool"
+
+
+def place_of(test: str) -> str:
+    return f"tests/{test}.py"
