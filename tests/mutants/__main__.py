@@ -25,6 +25,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--part", default="1/1", help="i/n: every n-th of these, for many cores")
     parser.add_argument("--seconds", type=float, default=40.0, help="of tests for one change")
+    parser.add_argument("--known", type=Path, help="keep here which tests reach which line")
     parser.add_argument("--plain", action="store_true", help="nothing that is compiled: quicker")
     parser.add_argument("--tests", nargs="+", help="these instead, such as learn/test_gate")
     parser.add_argument("--line", type=int, help="all changes of this line of the module")
@@ -40,7 +41,7 @@ def main() -> int:
     chosen, survivors = chosen[part - 1 :: parts], []
     with tempfile.TemporaryDirectory(prefix="phalanx-mutants-") as folder:
         copy, began = Copy(Path(folder)), time.monotonic()
-        reach = copy.learn(sorted({one.module for one in chosen}))
+        reach = copy.learn(sorted({one.module for one in chosen}), asked.known)
         print(f"which tests reach which line: {time.monotonic() - began:.0f} s", flush=True)
         for number, mutant in enumerate(chosen, 1):
             began = time.monotonic()

@@ -12,7 +12,6 @@ import pytest
 FOLDER = Path(os.environ["PHALANX_TESTED"])
 PATIENCE = 4  # times as long as without a change: what never ends is noticed, too
 AT_LEAST_S = 10.0
-LONGEST_S = 300.0  # where the time is not known
 KNOWN: dict[str, float] = {}
 SECONDS: defaultdict[str, float] = defaultdict(float)
 FAILED: list[str] = []
@@ -27,7 +26,9 @@ def pytest_sessionstart() -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     say_now(1 + item.session.items.index(item))
-    faulthandler.dump_traceback_later(_limit_of(item.nodeid), exit=True, file=2)
+    if item.nodeid in KNOWN:
+        limit_s = AT_LEAST_S + PATIENCE * KNOWN[item.nodeid]
+        faulthandler.dump_traceback_later(limit_s, exit=True, file=2)
     try:
         return (yield)
     finally:
@@ -46,10 +47,6 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 def pytest_sessionfinish() -> None:
     (FOLDER / "took.json").write_text(json.dumps({"seconds": SECONDS, "failed": FAILED}))
-
-
-def _limit_of(test: str) -> float:
-    return AT_LEAST_S + PATIENCE * KNOWN[test] if test in KNOWN else LONGEST_S
 
 
 def say_now(number: int) -> None:

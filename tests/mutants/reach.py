@@ -3,7 +3,6 @@
 import ast
 from collections import defaultdict
 from functools import cache
-from pathlib import Path
 
 from tests.mutants.changes import SOURCES, Mutant
 from tests.mutants.nearest import TESTS, place_of
@@ -14,15 +13,23 @@ IMPORT = 0  # in place of a test's number
 class Reach:
     """What one run of all tests has told.
 
-    `seconds` holds what each test took. `always` are those that failed while they were followed:
-    nobody knows what they would have reached.
+    order, seconds: the tests as they were numbered from 1 on, and what each of them took.
+    always: those that failed only while they were followed: nobody knows what they reach.
+    never: those that fail anyway.
+    reached: a line for each "test path line".
     """
 
-    def __init__(self, log: Path, order: list[str], seconds: dict[str, float], always: set[str]):
-        self._seconds, self._always = seconds, always
+    def __init__(
+        self,
+        order: list[str],
+        seconds: dict[str, float],
+        always: list[str],
+        never: list[str],
+        reached: str,
+    ) -> None:
+        self._order, self._seconds, self._always, self._never = order, seconds, always, never
         self._tests: dict[tuple[str, int], set[int]] = defaultdict(set)
-        self._order = order
-        for entry in log.read_text().splitlines():
+        for entry in reached.splitlines():
             test, path, line = entry.split()
             self._tests[path, int(line)].add(int(test))
 
@@ -38,14 +45,15 @@ class Reach:
             for number in self._tests[f"{mutant.module}.py", line]
         }
         surely = {self._order[number - 1] for number in reaching - {IMPORT}}
-        names = surely | self._always
+        names = surely.union(self._always)
         near = tuple(place_of(name) for name in TESTS[mutant.module].split())
         if IMPORT in reaching or mutant.is_compiled or not reaching:
             names |= {name for name in self._order if name.startswith(near)}
         chosen: list[str] = []
         left_s = most_s
         for name in sorted(
-            names, key=lambda one: (one not in surely, not one.startswith(near), self._seconds[one])
+            names.difference(self._never),
+            key=lambda one: (one not in surely, not one.startswith(near), self._seconds[one]),
         ):
             left_s -= self._seconds[name]
             if chosen and left_s < 0:
