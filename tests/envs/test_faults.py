@@ -411,6 +411,34 @@ def test_closing_leaves_no_process_no_file_and_no_block() -> None:
     assert len(os.listdir("/proc/self/fd")) == files
 
 
+def test_a_process_that_begins_after_its_caller_is_gone_ends_at_once() -> None:
+    reading, writing = os.pipe()
+    program = f"from phalanx.envs.nursery import die_with; die_with({reading})"
+    os.close(writing)
+    late = subprocess.run(
+        [sys.executable, "-c", program],
+        pass_fds=[reading],
+        start_new_session=True,
+        timeout=20,
+        check=False,
+    )
+    os.close(reading)
+    assert late.returncode == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("is_stepped", [False, True])
+def test_a_worker_that_dies_in_a_call_is_an_error_and_is_replaced(is_stepped: bool) -> None:
+    with begun(odd.Dies, step_timeout=5) as pool:
+        pool.call("see")
+        with pytest.raises(WorkerError, match="worker 0 died in a call of environment 1"):
+            pool.call("act_up", env_ids=[1])
+        if is_stepped:
+            pool.send(FINE)
+            assert pool.recv().lost.tolist() == [True, True, False, False]
+        assert pool.call("length", env_ids=[1]) == [5]
+        assert len(pool.faults) == 1
+
+
 def test_a_forgotten_pool_closes_itself() -> None:
     pool = begun(odd.Counting)
     started = pool.worker_pids

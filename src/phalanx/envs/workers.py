@@ -152,8 +152,8 @@ class Workers(Staff):
     def call(self, i: int, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Use an attribute or a method of environment i, in its worker. Nothing may be pending."""
         owner = int(self._owner[i])
-        self._board.orders[i] = CALL
         self._post("call", i, (name, args, kwargs))
+        self._board.orders[i] = CALL
         ids = np.array([i], np.int64)
         self.submit(~ids, ids)
         while not self._replies:
@@ -199,7 +199,8 @@ class Workers(Staff):
         """Environments whose episode is gone are not stepped: their next row says so."""
         requests = requests.copy()
         for row, i in enumerate(ids.tolist()):
-            if i in self._broken and self._board.orders[i] != CALL:
+            is_call = requests[row] < 0 and self._board.orders[i] == CALL
+            if i in self._broken and not is_call:
                 self._broken.discard(i)
                 if requests[row] >= 0:
                     self._board.orders[i] = RECOVER
