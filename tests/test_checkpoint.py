@@ -16,6 +16,7 @@ import pytest
 
 import phalanx
 from phalanx.agents import AGENTS
+from phalanx.arrays_file import PIECE
 from phalanx.checkpoint import (
     FORMAT,
     Arrays,
@@ -74,6 +75,12 @@ def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
     for name, array in odd.items():
         assert arrays[name].dtype == array.dtype
         assert np.array_equal(arrays[name], array)
+
+
+def test_arrays_that_are_read_in_several_pieces_are_whole(tmp_path: Path) -> None:
+    large = np.arange(2.5 * PIECE / 4, dtype=np.float32)
+    arrays, _facts = load_checkpoint(saved(tmp_path, theta=large))
+    assert np.array_equal(arrays["theta"], large)
 
 
 def test_games_are_read_only_where_they_are_wanted(tmp_path: Path) -> None:

@@ -143,7 +143,7 @@ def test_the_original_is_not_loaded_for_nothing(tmp_path: Path) -> None:
     (broken / "__init__.py").write_text("raise RuntimeError('loaded')")
     ran = subprocess.run(
         [sys.executable, "-m", "phalanx.cli", "--version"],
-        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        env={**os.environ, "PYTHONPATH": f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"},
         capture_output=True,
         text=True,
         check=False,

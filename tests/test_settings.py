@@ -75,6 +75,13 @@ def test_defaults_are_within_their_ranges() -> None:
         assert type(config)(**given) == config
 
 
+@pytest.mark.parametrize("config", CONFIGS)
+def test_settings_stay_as_they_were_checked(config: type) -> None:
+    for name in hints_of(config):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(config.__new__(config), name, None)
+
+
 def test_whole_numbers_stay_whole() -> None:
     config = TrainConfig(total_episodes=1e5, seed=np.int64(7), hidden=[8, np.int32(9)])  # type: ignore[arg-type]
     assert (config.total_episodes, config.seed, config.hidden) == (100_000, 7, (8, 9))

@@ -204,6 +204,22 @@ def test_no_environment_is_left_behind(num_workers: int) -> None:
     assert min(last_seen.values()) > 200
 
 
+def test_in_this_process_environments_take_their_turns_by_number() -> None:
+    turns = []
+
+    class Notes(odd.Counting):
+        def step(self, action: Any) -> Any:
+            turns.append(int(action))
+            return super().step(action)
+
+    pool, _first = begun(Notes, 4, 0)
+    turns.clear()
+    with pool:
+        pool.send([2, 0, 3, 1], [2, 0, 3, 1])
+        pool.recv()
+    assert turns == [0, 1, 2, 3]
+
+
 @EVERY_WAY
 def test_rows_say_with_which_version_their_action_was_sent(num_workers: int) -> None:
     with make_pool(odd.Counting, n_envs=4, num_workers=num_workers, wait_for=2) as pool:
