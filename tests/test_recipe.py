@@ -14,6 +14,7 @@ from phalanx.recipe import (
     is_ahead,
     learning_rate_at,
     open_batches,
+    open_recipe,
     policy_sizes,
     progress_of,
     restore_price,
@@ -108,6 +109,12 @@ def test_networks_of_samplers_are_one_batch_together() -> None:
     assert len(open_batches(TrainConfig(num_envs=8))) == 1
     for batch in batches:
         batch.close()
+
+
+def test_a_run_plays_the_first_networks_of_its_seed() -> None:
+    recipe = open_recipe(TrainConfig(num_envs=4, num_threads=1))
+    assert recipe.sampler.batch.first_index == 0
+    recipe.close()
 
 
 def test_sizes_of_networks_follow_what_is_shown() -> None:

@@ -79,7 +79,7 @@ def test_defaults_are_within_their_ranges() -> None:
 def test_settings_stay_as_they_were_checked(config: type) -> None:
     for name in hints_of(config):
         with pytest.raises(dataclasses.FrozenInstanceError):
-            setattr(config.__new__(config), name, None)
+            setattr(object.__new__(config), name, None)
 
 
 def test_whole_numbers_stay_whole() -> None:

@@ -177,6 +177,19 @@ def test_whoever_waits_is_told_that_another_thread_has_closed_the_pool() -> None
         pool.recv()
 
 
+def test_whoever_waits_is_woken_when_the_pool_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("staff", "workers"):
+        monkeypatch.setattr(f"phalanx.envs.{module}.TICK_S", 30.0)
+    pool, began = begun(odd.Hangs), time.monotonic()
+    pool.send(act_up_in(0))
+    closer = threading.Timer(0.3, pool.close)
+    closer.start()
+    with pytest.raises(PhalanxError, match="the pool was closed"):
+        pool.recv()
+    closer.join()
+    assert time.monotonic() - began < 20
+
+
 @pytest.mark.parametrize("num_workers", [0, 2])
 def test_whoever_is_told_of_a_fault_may_close_the_pool(num_workers: int) -> None:
     pools: list[Pool] = []

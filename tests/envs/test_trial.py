@@ -58,6 +58,19 @@ def test_an_environment_that_does_not_close_can_be_used_all_the_same() -> None:
     assert time.monotonic() - began < 30
 
 
+def test_the_environment_that_is_tried_has_time_to_close(tmp_path: Path) -> None:
+    def build() -> odd.Counting:
+        class ClosesSlowly(odd.Counting):
+            def close(self) -> None:
+                time.sleep(0.2)
+                (tmp_path / "closed").touch()
+
+        return ClosesSlowly()
+
+    with make_pool(build, n_envs=2, num_workers=1):
+        assert (tmp_path / "closed").exists()
+
+
 def test_an_environment_in_this_process_that_does_not_close_is_left(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -8,6 +8,7 @@ from gymnasium import spaces
 
 from phalanx.envs import make_pool
 from phalanx.learn.actor import CompiledActor
+from phalanx.learn.mlp import work_size
 from phalanx.learn.policy import Policy
 from phalanx.learn.pool_sampler import PoolSampler, Scale
 from phalanx.learn.sampler import Stopped
@@ -67,6 +68,15 @@ def test_numbers_of_a_network_become_actions_of_the_space() -> None:
     assert scaled.dtype == box.dtype
     half = spaces.Box(np.array([0], "f4"), np.array([np.inf], "f4"))
     assert Scale(half)(np.array([[-4.0], [4.0]])).tolist() == [[0], [4]]
+
+
+@pytest.mark.parametrize("num_actions", [2, 300])
+def test_the_compiled_networks_have_room_for_all_their_layers(num_actions: int) -> None:
+    policy = Policy(3, num_actions, hidden=(8,), truth_size=0, seed=1)
+    actor = CompiledActor(policy)
+    actor.see(np.zeros((5, 3), np.float32))
+    for sizes in (policy.actor_sizes, policy.critic_sizes):
+        assert len(actor._work) >= work_size(sizes, 5)
 
 
 def test_few_actions_are_noted_in_a_byte_and_many_in_more() -> None:
