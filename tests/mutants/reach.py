@@ -45,8 +45,8 @@ class Reach:
             for number in self._tests[f"{mutant.module}.py", line]
         }
         surely = {self._order[number - 1] for number in reaching - {IMPORT}}
-        names = surely.union(self._always)
         near = tuple(place_of(name) for name in TESTS[mutant.module].split())
+        names = surely.union(name for name in self._always if name.startswith(near))
         if IMPORT in reaching or mutant.is_compiled or not reaching:
             names |= {name for name in self._order if name.startswith(near)}
         chosen: list[str] = []
