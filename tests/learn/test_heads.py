@@ -1,0 +1,57 @@
+"""What networks' outputs mean, beside torch's own distributions."""
+
+import math
+
+import pytest
+import torch
+from torch import distributions
+
+from phalanx.learn.heads import Categorical, Gaussian
+
+ROWS, SIZE = 5, 3
+DICE = torch.Generator().manual_seed(0)
+OUTPUTS = torch.randn(ROWS, 2 * SIZE, generator=DICE)
+POINTS = torch.randn(ROWS, SIZE, generator=DICE)
+ALL = torch.ones(ROWS, 2 * SIZE, dtype=torch.bool)
+
+
+def test_points_are_judged_as_independent_normals() -> None:
+    means, logs = OUTPUTS[:, :SIZE], OUTPUTS[:, SIZE:]
+    normal = distributions.Independent(distributions.Normal(means, logs.exp()), 1)
+    log_probs, entropies = Gaussian(SIZE).judge(OUTPUTS, ALL, POINTS)
+    torch.testing.assert_close(log_probs, normal.log_prob(POINTS))
+    torch.testing.assert_close(entropies, normal.entropy())
+    torch.testing.assert_close(Gaussian(SIZE).best(OUTPUTS, ALL), means)
+
+
+def test_a_drawn_point_is_its_mean_and_its_deviation_times_the_noise() -> None:
+    noise = torch.randn(ROWS, SIZE, generator=DICE)
+    points, log_probs = Gaussian(SIZE).draw(OUTPUTS, ALL, noise)
+    torch.testing.assert_close(points, OUTPUTS[:, :SIZE] + OUTPUTS[:, SIZE:].exp() * noise)
+    torch.testing.assert_close(log_probs, Gaussian(SIZE).judge(OUTPUTS, ALL, points)[0])
+
+
+def test_actions_are_judged_as_those_that_are_allowed() -> None:
+    masks = ALL.clone()
+    masks[:, ::2] = False
+    chosen = torch.tensor([1, 3, 5, 1, 3])
+    allowed = distributions.Categorical(logits=OUTPUTS[:, 1::2])
+    log_probs, entropies = Categorical().judge(OUTPUTS, masks, chosen)
+    torch.testing.assert_close(log_probs, allowed.log_prob(chosen // 2))
+    torch.testing.assert_close(entropies, allowed.entropy())
+    assert (
+        Categorical().best(OUTPUTS, masks).tolist()
+        == (2 * OUTPUTS[:, 1::2].argmax(dim=1) + 1).tolist()
+    )
+
+
+@pytest.mark.parametrize(
+    ("noise", "action"), [(0.0, 1), (0.24, 1), (0.26, 2), (0.74, 2), (0.76, 4), (1.0, 4)]
+)
+def test_an_action_is_drawn_by_its_share_of_what_is_allowed(noise: float, action: int) -> None:
+    outputs = torch.tensor([[9.0, 0.0, math.log(2), 9.0, 0.0]])
+    masks = torch.tensor([[False, True, True, False, True]])
+    actions, log_probs = Categorical().draw(outputs, masks, torch.tensor([noise]))
+    assert actions.tolist() == [action]
+    share = 0.5 if action == 2 else 0.25
+    torch.testing.assert_close(log_probs, torch.tensor([share]).log())
