@@ -19,16 +19,16 @@ def test_points_are_judged_as_independent_normals() -> None:
     means, logs = OUTPUTS[:, :SIZE], OUTPUTS[:, SIZE:]
     normal = distributions.Independent(distributions.Normal(means, logs.exp()), 1)
     log_probs, entropies = Gaussian(SIZE).judge(OUTPUTS, ALL, POINTS)
-    torch.testing.assert_close(log_probs, normal.log_prob(POINTS))
-    torch.testing.assert_close(entropies, normal.entropy())
-    torch.testing.assert_close(Gaussian(SIZE).best(OUTPUTS, ALL), means)
+    assert torch.allclose(log_probs, normal.log_prob(POINTS))
+    assert torch.allclose(entropies, normal.entropy())
+    assert torch.allclose(Gaussian(SIZE).best(OUTPUTS, ALL), means)
 
 
 def test_a_drawn_point_is_its_mean_and_its_deviation_times_the_noise() -> None:
     noise = torch.randn(ROWS, SIZE, generator=DICE)
     points, log_probs = Gaussian(SIZE).draw(OUTPUTS, ALL, noise)
-    torch.testing.assert_close(points, OUTPUTS[:, :SIZE] + OUTPUTS[:, SIZE:].exp() * noise)
-    torch.testing.assert_close(log_probs, Gaussian(SIZE).judge(OUTPUTS, ALL, points)[0])
+    assert torch.allclose(points, OUTPUTS[:, :SIZE] + OUTPUTS[:, SIZE:].exp() * noise)
+    assert torch.allclose(log_probs, Gaussian(SIZE).judge(OUTPUTS, ALL, points)[0])
 
 
 def test_actions_are_judged_as_those_that_are_allowed() -> None:
@@ -37,8 +37,8 @@ def test_actions_are_judged_as_those_that_are_allowed() -> None:
     chosen = torch.tensor([1, 3, 5, 1, 3])
     allowed = distributions.Categorical(logits=OUTPUTS[:, 1::2])
     log_probs, entropies = Categorical().judge(OUTPUTS, masks, chosen)
-    torch.testing.assert_close(log_probs, allowed.log_prob(chosen // 2))
-    torch.testing.assert_close(entropies, allowed.entropy())
+    assert torch.allclose(log_probs, allowed.log_prob(chosen // 2))
+    assert torch.allclose(entropies, allowed.entropy())
     assert (
         Categorical().best(OUTPUTS, masks).tolist()
         == (2 * OUTPUTS[:, 1::2].argmax(dim=1) + 1).tolist()
@@ -54,4 +54,4 @@ def test_an_action_is_drawn_by_its_share_of_what_is_allowed(noise: float, action
     actions, log_probs = Categorical().draw(outputs, masks, torch.tensor([noise]))
     assert actions.tolist() == [action]
     share = 0.5 if action == 2 else 0.25
-    torch.testing.assert_close(log_probs, torch.tensor([share]).log())
+    assert torch.allclose(log_probs, torch.tensor([share]).log())
