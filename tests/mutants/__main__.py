@@ -24,6 +24,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--part", default="1/1", help="i/n: every n-th of these, for many cores")
+    parser.add_argument("--begin", type=int, default=1, help="with this one of them")
     parser.add_argument("--seconds", type=float, default=40.0, help="of tests for one change")
     parser.add_argument("--known", type=Path, help="keep here which tests reach which line")
     parser.add_argument("--plain", action="store_true", help="nothing that is compiled: quicker")
@@ -38,12 +39,12 @@ def main() -> int:
     if asked.line is not None:
         chosen = [one for one in every if one.line == asked.line]
     part, parts = map(int, asked.part.split("/"))
-    chosen, survivors = chosen[part - 1 :: parts], []
+    chosen, survivors = chosen[part - 1 :: parts][asked.begin - 1 :], []
     with tempfile.TemporaryDirectory(prefix="phalanx-mutants-") as folder:
         copy, began = Copy(Path(folder)), time.monotonic()
         reach = copy.learn(sorted({one.module for one in chosen}), asked.known)
         print(f"which tests reach which line: {time.monotonic() - began:.0f} s", flush=True)
-        for number, mutant in enumerate(chosen, 1):
+        for number, mutant in enumerate(chosen, asked.begin):
             began = time.monotonic()
             tests = reach.tests_for(mutant, asked.seconds)
             by = copy.notices(mutant, tests)

@@ -96,10 +96,20 @@ class Copy:
             shutil.rmtree(self._folder / "cache" / "cage2-changed", ignore_errors=True)
 
     def _fails(self, tests: list[str], sources: str) -> list[str]:
-        """The test that failed or never ended; all, if they could not even be collected."""
+        """The test that failed or never ended; all, if they could not even be collected.
+
+        Files come one after the other: most changes are noticed in the first, and importing all of
+        them takes longer than that.
+        """
+        by_file: dict[str, list[str]] = {}
+        for name in tests:
+            by_file.setdefault(name.split("::")[0], []).append(name)
+        return next(filter(None, (self._fails_in(some, sources) for some in by_file.values())), [])
+
+    def _fails_in(self, tests: list[str], sources: str) -> list[str]:
         returned = self._run(["-x", *tests], sources, LONGEST_S)
         if returned == NOT_FOUND:  # the change has renamed a case of a test: that is no failure
-            tests = list(dict.fromkeys(name.split("::")[0] for name in tests))
+            tests = [tests[0].split("::")[0]]
             returned = self._run(["-x", *tests], sources, LONGEST_S)
         if returned == 0:
             return []
