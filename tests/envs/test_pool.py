@@ -452,6 +452,11 @@ def test_the_number_of_environments_has_two_names() -> None:
         assert pool.n_envs == 3
 
 
+def test_all_rows_may_be_waited_for_by_their_number() -> None:
+    with make_pool(odd.Counting, n_envs=3, num_workers=0, wait_for=3) as pool:
+        assert pool.wait_for == 3
+
+
 @EVERY_WAY
 def test_calls_out_of_turn_are_refused(num_workers: int) -> None:
     pool = make_pool(odd.Counting, n_envs=2, num_workers=num_workers)
