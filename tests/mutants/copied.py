@@ -89,7 +89,10 @@ class Copy:
             os.utime(path, ns=(when, when))
             sources = "changed" if mutant.is_compiled else kept.source_hash()
             failed = self._fails(tests, sources)
-            return failed[0] if failed and self._fails(failed, sources) else ""
+            if not failed or not self._fails(failed, sources):
+                return ""
+            has_ended = (self._folder / "took.json").exists()
+            return failed[0] + ("" if has_ended else " (crashed, or took too long)")
         finally:
             path.write_text(whole)
             os.utime(path, ns=(when, when))
@@ -123,6 +126,7 @@ class Copy:
         options = ["-q", "-p", "no:cacheprovider", "-p", "tests.mutants.plugin"]
         examples = self._folder / "hypothesis"
         shutil.rmtree(examples, ignore_errors=True)  # what failed for another change
+        (self._folder / "took.json").unlink(missing_ok=True)
         ours = {
             "HYPOTHESIS_STORAGE_DIRECTORY": str(examples),
             "OPENBLAS_NUM_THREADS": "1",  # several wait for each other where other programs run
