@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from phalanx.config import TrainConfig
+from phalanx.learn.impala import Impala
+from phalanx.learn.ppo import PPO
 from phalanx.recipe import (
     chosen_actions,
     condition_size,
@@ -114,6 +116,19 @@ def test_networks_of_samplers_are_one_batch_together() -> None:
 def test_a_run_plays_the_first_networks_of_its_seed() -> None:
     recipe = open_recipe(TrainConfig(num_envs=4, num_threads=1))
     assert recipe.sampler.batch.first_index == 0
+    recipe.close()
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind", "shares_threads"),
+    [({}, PPO, True), ({"overlap": True}, PPO, False), ({"algo": "impala"}, Impala, False)],
+)
+def test_each_algorithm_has_its_learner_and_who_plays_ahead_threads_of_its_own(
+    changes: dict[str, Any], kind: type, shares_threads: bool
+) -> None:
+    recipe = open_recipe(TrainConfig(num_envs=4, num_threads=2, num_samplers=1, **changes))
+    assert type(recipe.learner) is kind
+    assert (recipe.learner.stepper.crew is recipe.sampler.batch.crew) == shares_threads
     recipe.close()
 
 
