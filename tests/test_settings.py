@@ -339,6 +339,12 @@ def test_what_is_built_in_or_imported_already_needs_no_asking(tmp_path: Path) ->
     assert from_flags(TrainConfig, flags).env == "mine:make"
 
 
+def test_the_original_is_played_against_the_attackers_that_it_has() -> None:
+    assert TrainConfig(red_agent="coin").red_agent == "coin"
+    with pytest.raises(ConfigError, match="the original simulator has no red agent coin"):
+        TrainConfig(env="cyborg", red_agent="coin")
+
+
 def test_red_agents_are_named_once() -> None:
     with pytest.raises(ConfigError, match="named twice"):
         TrainConfig(red_agent="b_line=1,b_line=1")

@@ -102,6 +102,15 @@ def test_stop_and_resume_equals_never_stopping(tmp_path: Path) -> None:
         assert rows(tmp_path / "cut", name) == rows(tmp_path / "whole", name)
 
 
+def test_checkpoints_are_written_after_so_many_updates_and_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved: list[int] = []
+    monkeypatch.setattr(Run, "save", lambda run: saved.append(run.updates))
+    train(small(tmp_path, "run", total_steps=96 * 25 * 5, checkpoint_every=2))
+    assert saved == [2, 4, 5]
+
+
 def test_a_kill_goes_back_to_the_last_checkpoint(tmp_path: Path) -> None:
     whole = train(small(tmp_path, "whole"))
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from phalanx.cage2 import Batch, Cage2Env, Cage2VectorEnv, action_index
 from phalanx.cage2.network import NETWORK
-from phalanx.cage2.scenario import ALL_RED_AGENTS, NUM_ACTIONS, RULE_SETS
+from phalanx.cage2.saved_games import check_networks
+from phalanx.cage2.scenario import ALL_RED_AGENTS, NUM_ACTIONS, NUM_HOSTS, RULE_SETS
 from phalanx.cage2.settings import checked_horizon, checked_threads, red_agent_weights
 from phalanx.errors import ActionError, ConfigError
 from tests.cage2.game import ALL, Game, names
@@ -356,3 +357,12 @@ def test_limits_of_settings() -> None:
         red_agent_weights({"b_line": 0.5, "bline": 0.5})
     with pytest.raises(ConfigError, match="sum to 1"):
         red_agent_weights("b_line=0.5,meander=0.49")
+
+
+def test_a_saved_set_of_hosts_holds_hosts_only() -> None:
+    nets = Batch(2).nets
+    nets["known"] = (1 << NUM_HOSTS) - 1
+    check_networks(nets)
+    nets["known"][1] = 1 << NUM_HOSTS
+    with pytest.raises(ConfigError, match="known of network 1"):
+        check_networks(nets)
