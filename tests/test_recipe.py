@@ -127,8 +127,9 @@ def test_each_algorithm_has_its_learner_and_who_plays_ahead_threads_of_its_own(
     changes: dict[str, Any], kind: type, shares_threads: bool
 ) -> None:
     recipe = open_recipe(TrainConfig(num_envs=4, num_threads=2, num_samplers=1, **changes))
-    assert type(recipe.learner) is kind
-    assert (recipe.learner.stepper.crew is recipe.sampler.batch.crew) == shares_threads
+    learner = recipe.learner
+    assert (learner.stepper.crew is recipe.sampler.batch.crew) == shares_threads
+    assert type(learner) is kind
     recipe.close()
 
 

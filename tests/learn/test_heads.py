@@ -1,6 +1,7 @@
 """What networks' outputs mean, beside torch's own distributions."""
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -17,7 +18,7 @@ ALL = torch.ones(ROWS, 2 * SIZE, dtype=torch.bool)
 
 def test_points_are_judged_as_independent_normals() -> None:
     means, logs = OUTPUTS[:, :SIZE], OUTPUTS[:, SIZE:]
-    normal = distributions.Independent(distributions.Normal(means, logs.exp()), 1)
+    normal: Any = distributions.Independent(distributions.Normal(means, logs.exp()), 1)
     log_probs, entropies = Gaussian(SIZE).judge(OUTPUTS, ALL, POINTS)
     assert torch.allclose(log_probs, normal.log_prob(POINTS))
     assert torch.allclose(entropies, normal.entropy())
@@ -35,7 +36,7 @@ def test_actions_are_judged_as_those_that_are_allowed() -> None:
     masks = ALL.clone()
     masks[:, ::2] = False
     chosen = torch.tensor([1, 3, 5, 1, 3])
-    allowed = distributions.Categorical(logits=OUTPUTS[:, 1::2])
+    allowed: Any = distributions.Categorical(logits=OUTPUTS[:, 1::2])
     log_probs, entropies = Categorical().judge(OUTPUTS, masks, chosen)
     assert torch.allclose(log_probs, allowed.log_prob(chosen // 2))
     assert torch.allclose(entropies, allowed.entropy())
