@@ -24,10 +24,10 @@ TESTS: dict[str, str] = {
     "learn/compiled": "learn/test_ppo learn/test_plain learn/test_a3c test_training",
     "learn/gate": "learn/test_gate learn/test_gate_steps test_training_workflows",
     "learn/gp_ucb": "learn/test_gp_ucb",
-    "learn/heads": "learn/test_plain test_train_env",
+    "learn/heads": "learn/test_heads learn/test_plain test_train_env",
     "learn/impala": "learn/test_metrics learn/test_impala test_training",
     "learn/mlp": "learn/test_mlp",
-    "learn/networks": "test_train_env",
+    "learn/networks": "learn/test_networks test_train_env",
     "learn/own_network": "test_training test_train_env",
     "learn/plain": "learn/test_plain test_training test_train_env",
     "learn/playing": "learn/test_following test_evaluate",
@@ -50,6 +50,7 @@ TESTS |= {
     f"envs/{name}": "envs/test_pool envs/test_trial envs/test_faults envs/test_vector"
     for name in ENVS
 }
+TESTS["envs/auto"] = "envs/test_auto envs/test_pool"
 TESTS["envs/answers"] = "envs/test_answers envs/test_pool"
 
 
