@@ -15,7 +15,7 @@ from phalanx.envs import auto
         (4, 8, 10e-6, 1.0, 0, "less than workers would gain"),
         (4, 15, 10e-6, 1.0, 4, "4 workers for 4 cores"),
         (2, 100, 1e-3, 0.5, 2, "2 workers for 2 cores"),
-        (2, 100, 1e-3, 0.4, 10, "that wait"),
+        (2, 100, 1e-3, 0.4, 16, "that wait"),
         (2, 100, 100e-6, 0.4, 2, "2 workers for 2 cores"),
         (2, 5, 1e-3, 0.4, 5, "that wait"),
         (2, 1000, 1e-3, 0.0, 128, "that wait"),
@@ -46,7 +46,7 @@ def test_workers_leave_half_of_the_memory_free(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize(
     ("step_s", "cpu_share", "cores", "n_envs"),
-    [(1e-3, 0.4, 2, 64), (1e-3, 0.5, 2, 16), (1e-4, 0.4, 2, 16), (1e-3, 1.0, 8, 32)],
+    [(1e-3, 0.4, 2, 64), (1e-3, 0.5, 2, 16), (1e-4, 0.4, 2, 16), (1e-3, 1.0, 8, 16)],
 )
 def test_there_are_more_environments_of_those_that_wait(
     step_s: float, cpu_share: float, cores: int, n_envs: int, monkeypatch: pytest.MonkeyPatch
