@@ -40,7 +40,7 @@ class Marked:
     def __exit__(self, *_exception: object) -> None:
         shutil.rmtree(self.temp, ignore_errors=True)
 
-    def left(self, within_s: float = 20.0) -> list[str]:
+    def left(self, within_s: float = 90.0) -> list[str]:
         """Command lines of its processes that are still alive after a while."""
         deadline = time.monotonic() + within_s
         while (found := self.alive()) and time.monotonic() < deadline:
