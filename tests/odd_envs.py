@@ -389,13 +389,3 @@ class Pairs(Commands):
     @staticmethod
     def value_of(action: Any) -> float:
         return float(action[0] + action[1].sum())
-
-
-class Patient(Counting):
-    """Sleeps for as long as it is told, and tells for how long."""
-
-    action_space = spaces.Box(0.0, 1.0, (), np.float32)
-
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        time.sleep(action / 1000)
-        return self.see(), action, False, False, {}

@@ -272,10 +272,3 @@ def test_an_attribute_is_set_where_gymnasium_sets_it(num_workers: int) -> None:
     where = envs.pool.apply(lambda env: (env.unwrapped.count, "remark" in vars(env)))
     assert where == [(4, True)]
     envs.close()
-
-
-def test_a_single_number_is_one_of_pythons_floats() -> None:
-    envs = PoolVectorEnv([odd.Patient] * 2, num_workers=0, trial=False)
-    envs.reset()
-    assert envs.step(np.array([0.25, 0.5]))[1].tolist() == [0.25, 0.5]
-    assert not envs.pool.faults

@@ -318,7 +318,5 @@ def _reader(structure: Any, rows: Rows) -> Read:
         return lambda i: tuple(read(i) for read in readers)
     if structure.shape == ():  # a number, as Gymnasium's vector environments give them
         scalar: Read = rows.__getitem__
-        if structure.dtype.kind == "f":  # np.float64 is one of Python's floats, others are not
-            return lambda i: np.float64(rows[i])
         return scalar
     return lambda i: rows[i].copy()
