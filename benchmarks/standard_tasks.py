@@ -25,9 +25,10 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
+from phalanx.statistics import half_width
+
 EPISODES, FIRST_SEED = 50, 10_000  # of an evaluation
 WHO = ("phalanx", "sb3")
-T_975 = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262}
 
 # The numbers of hyperparams/ppo.yml in RL Baselines3 Zoo (DLR-RM/rl-baselines3-zoo, MIT): lin_X
 # falls from X to 0. MinAtar and Catch have none there, and are given those for Atari.
@@ -283,7 +284,7 @@ def interval(differences: list[float]) -> str:
     size = len(differences)
     if size < 2:
         return f"{differences[0]:+.1f}"
-    half = T_975[min(9, size - 1)] * stdev(differences) / math.sqrt(size)
+    half = half_width(stdev(differences) / math.sqrt(size), size)
     return f"{mean(differences):+.1f} ± {half:.1f}"
 
 
