@@ -28,6 +28,8 @@ TESTS: dict[str, str] = {
     "learn/impala": "learn/test_metrics learn/test_impala test_training",
     "learn/mlp": "learn/test_mlp",
     "learn/networks": "learn/test_networks test_train_env",
+    "learn/normalise": "learn/test_normalise test_train_env",
+    "learn/points": "learn/test_points test_train_env",
     "learn/own_network": "test_training test_train_env",
     "learn/plain": "learn/test_plain test_training test_train_env",
     "learn/playing": "learn/test_following test_evaluate",
@@ -42,15 +44,18 @@ TESTS: dict[str, str] = {
     "learn/stepper": "learn/test_ppo learn/test_plain test_training",
 }
 ENVS = (
-    "answers", "arrived", "auto", "block", "channel", "closing", "faults", "first_try", "layout",
-    "nurse", "nursery", "places", "pool", "serial", "settings", "shared_memory", "staff", "trial",
-    "vector", "waiting", "worker", "workers",
+    "answers", "arrived", "auto", "block", "channel", "closing", "factories", "faults", "first_try",
+    "layout", "making", "nurse", "nursery", "objects", "places", "pool", "reset_mask", "serial",
+    "settings", "shared_memory", "staff", "thread_time", "trial", "vector", "waiting", "worker",
+    "workers",
 )  # fmt: skip
 TESTS |= {
     f"envs/{name}": "envs/test_pool envs/test_trial envs/test_faults envs/test_vector"
     for name in ENVS
 }
 TESTS["envs/auto"] = "envs/test_auto envs/test_pool"
+TESTS["envs/thread_time"] = "envs/test_auto"
+TESTS["envs/sb3"] = "envs/test_sb3"
 TESTS["envs/answers"] = "envs/test_answers envs/test_pool"
 
 
