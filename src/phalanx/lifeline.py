@@ -11,7 +11,7 @@ CONNECT_S = 1.0
 class Lifeline:
     """A connection that ends when the process at its other end does, or its machine.
 
-    raylet = Lifeline("the raylet", "/tmp/ray/session_latest/sockets/raylet")
+    raylet = Lifeline("the raylet", f"{session}/sockets/raylet")
     raylet.is_cut()
 
     away_s: for as long it may be away and come back. Once cut, it stays cut.

@@ -19,7 +19,7 @@ from tests.fuzz.case import Dice, choose
 
 MARK = "ran-from-a-pickle"
 NAMES = (
-    "../theta.npy", "/tmp/theta.npy", "..", "", "theta", "theta.npy/", "a" * 60_000, "theta.npy\0x",
+    "../theta.npy", "/theta.npy", "..", "", "theta", "theta.npy/", "a" * 60_000, "theta.npy\0x",
     "C:\\theta.npy", "helper.py", "théta.npy", "facts.npy.npy", "\u202eyp.npy", "extra.npy",
 )  # fmt: skip
 DTYPES = (
