@@ -45,6 +45,7 @@ def play_env(
     with open_pool(config) as pool:
         spaces = pool.single_observation_space, pool.single_action_space
         actor, _ = load_networks(path, config, *spaces, network)
+        scale = Scale(pool.single_action_space)
         pool.reset()
         while any(len(own) < count for own, count in zip(returns, wanted, strict=True)):
             arrived = pool.recv()
@@ -60,7 +61,7 @@ def play_env(
                 actions, _log_probs = actor.draw(outputs, masks, actor.noise(random, n_envs))
             else:
                 actions = actor.best(outputs, masks)
-            pool.send(Scale(pool.single_action_space)(actions), arrived.env_ids)
+            pool.send(scale(actions), arrived.env_ids)
     return np.array([value for own in returns for value in own])
 
 

@@ -156,7 +156,6 @@ def wrapped(envs: Any) -> list[Any]:
         vector.VectorizeTransformObservation(
             envs, wrappers.TransformObservation, func=lambda obs: obs, observation_space=box
         ),
-        vector.FilterObservation(envs, ["a"]) if isinstance(box, spaces.Dict) else envs,
         vector.FlattenObservation(envs),
         vector.DtypeObservation(envs, np.float32),
         vector.ReshapeObservation(envs, (3, 1)),
