@@ -15,6 +15,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
+import yaml
 from gymnasium import spaces
 
 import phalanx
@@ -416,6 +417,19 @@ def test_a_policy_is_evaluated_in_its_own_environment(
     for flag in (["--leaderboard"], ["--horizon", "10"], ["--rules", "2.1-final"]):
         assert main(["evaluate", str(tmp_path / "x"), *flag]) == 2
         assert f"leave out {flag[0]}, which is for CAGE-2" in capsys.readouterr().err
+
+
+def test_what_is_left_open_is_chosen_by_the_kind_of_task_and_kept(tmp_path: Path) -> None:
+    drawn = short(tmp_path, "drawn", env="Pendulum-v1")
+    run = phalanx.train(drawn)
+    assert run.config.entropy == 0.0
+    saved = yaml.safe_load((run.folder.path / "config.yaml").read_text())
+    assert saved["entropy"] == 0.0
+    longer = phalanx.train(dataclasses.replace(drawn, resume=run.folder.path, total_steps=10**4))
+    assert longer.config.entropy == 0.0
+    given = phalanx.train(short(tmp_path, "given", env="Pendulum-v1", entropy=0.01))
+    assert given.config.entropy == 0.01
+    assert phalanx.train(short(tmp_path, "discrete")).config.entropy == 0.01
 
 
 def test_a_batch_that_is_wholly_too_old_is_dropped_and_the_next_one_learnt_from(

@@ -63,7 +63,7 @@ def on_shared_weights(config: TrainConfig, network: Network | None) -> Recipe:
     )  # fmt: skip
     if nurse is not None:
         nurse.close()
-    config = dataclasses.replace(
+    asked, config = config, dataclasses.replace(
         config, device="cpu", num_threads=threads_worth_having(config, n_envs, num_workers, threads)
     )
     _actor, stepper, device = open_networks(
@@ -77,7 +77,8 @@ def on_shared_weights(config: TrainConfig, network: Network | None) -> Recipe:
     note = f"{n_envs} environments; {num_workers} workers on {cores} cores, {threads} threads each"
     return Recipe(
         workers, learner, device, threads, (config.env_name,), note,
-        num_envs=n_envs, num_workers=num_workers,
+        settled=dataclasses.replace(asked, num_envs=n_envs),
+        num_workers=num_workers,
     )  # fmt: skip
 
 

@@ -31,6 +31,7 @@ from phalanx.settings import Above, FolderName, OneOf, Only, OrWord, Within, che
 MAX_NETWORKS = 100_000_000
 MOST_LAYERS = 16
 ALGORITHMS = ("ppo", "impala", "a3c")
+TASKS = {"continuous", "images"}  # that ppo has defaults of its own for
 BENCHMARKS = ("sim", "train", "learner", "runners", "cluster")
 BENCH_SECONDS = {"sim": 0.3, "train": 2.0, "learner": 2.0, "runners": 1.0, "cluster": 2.0}
 RUNNER_WORK = ("nothing", "computes", "waits", "one-slow", "cyborg", "images", "signals")
@@ -77,6 +78,7 @@ def by_env(cage2: Any, other: Any, **metadata: Any) -> Any:
     """A field whose default is one for CAGE-2 and another for all other environments.
 
     impala, a3c: both for that algorithm, if they are different.
+    continuous, images: ppo's other one for such tasks, known when the environment is open.
     """
     return field(default=None, metadata={"cage2": cage2, "other": other, **metadata})
 
@@ -198,8 +200,8 @@ class TrainConfig:
     """decay of advantage estimation"""
     clip: Annotated[float, Above(0, 1e9)] = 0.2
     """how far a probability may move in an update"""
-    entropy: Annotated[float, Within(0, 1e3)] = 0.01
-    """weight of the entropy at the start"""
+    entropy: Annotated[float, Within(0, 1e3)] = by_env(0.01, 0.01, continuous=0.0)
+    """weight of the entropy at the start; 0 for continuous actions, unless given"""
     final_entropy: Annotated[float, Within(0, 1e3)] = by_env(0.0005, 0.0)
     """and at the end"""
     value_weight: Annotated[float, Within(0, 1e6)] = 0.5
@@ -261,6 +263,8 @@ class TrainConfig:
         if not self.algo:
             object.__setattr__(self, "algo", "impala" if self.runner == "ray" else "ppo")
         for item in dataclasses.fields(self):
+            if item.name in self.left_open:
+                continue  # until the environment is open
             if item.name == "total_steps" and self.total_episodes is not None:
                 continue  # the budget is given in episodes
             if "cage2" in item.metadata and getattr(self, item.name) is None:
@@ -297,6 +301,20 @@ class TrainConfig:
             return None if str(given) == NO_CONFIG else given
         is_ppo = flags.get("algo", "ppo") == "ppo" and flags.get("runner", "local") == "local"
         return zoo_path(flags.get("env")) if is_ppo else None
+
+    @property
+    def left_open(self) -> tuple[str, ...]:
+        """Settings that were not given, and that the environment's kind of task decides."""
+        if self.env == "cage2" or self.algo != "ppo" or self.runner != "local":
+            return ()
+        by_task = [item.name for item in dataclasses.fields(self) if TASKS & item.metadata.keys()]
+        return tuple(name for name in by_task if getattr(self, name) is None)
+
+    def for_task(self, kind: str) -> "TrainConfig":
+        """With what is best for this kind of task wherever nothing was given."""
+        choices = {item.name: item.metadata for item in dataclasses.fields(self)}
+        chosen = {n: choices[n].get(kind, choices[n]["other"]) for n in self.left_open}
+        return dataclasses.replace(self, **chosen)
 
     def default_by_env(self, choices: Mapping[str, Any]) -> Any:
         pair = choices["cage2"], choices["other"]

@@ -1,6 +1,7 @@
 """Any Gymnasium environment: worker processes, and networks for its spaces."""
 
 import copy
+import dataclasses
 import os
 from functools import partial
 from typing import Any
@@ -37,6 +38,7 @@ LARGEST_COMPILED = 256  # actions
 def on_pool(config: TrainConfig, network: Network | None) -> Recipe:
     """Compiled networks for vectors; torch for images, and for more actions than those take."""
     pool = open_pool(config)
+    config = settled(config, pool)
     try:
         actor, stepper, device = open_networks(
             config, pool.single_observation_space, pool.single_action_space, network
@@ -53,9 +55,23 @@ def on_pool(config: TrainConfig, network: Network | None) -> Recipe:
     note = f"{pool.n_envs} environments; {pool.reason}{threads_note(pool.num_workers)}"
     kinds, threads = (config.env_name,), count_threads(config)
     return Recipe(
-        source, learner, device, threads, kinds, note, num_envs=pool.n_envs,
+        source, learner, device, threads, kinds, note, settled=config,
         num_workers=pool.num_workers, intake=open_intake(config, stepper),
     )  # fmt: skip
+
+
+def settled(config: TrainConfig, pool: Pool) -> TrainConfig:
+    """The settings with what was left to the environment: how many there are, its kind of task."""
+    kind = kind_of_task(pool.single_observation_space, pool.single_action_space)
+    config = config.for_task(kind)
+    return dataclasses.replace(config, num_envs=pool.n_envs)
+
+
+def kind_of_task(obs_space: spaces.Space[Any], action_space: spaces.Space[Any]) -> str:
+    """`images`, `continuous` or `discrete`, as defaults have it."""
+    if is_image(obs_space.shape or ()):
+        return "images"
+    return "continuous" if isinstance(action_space, spaces.Box) else "discrete"
 
 
 def open_intake(config: TrainConfig, stepper: Any) -> Intake | None:

@@ -53,8 +53,8 @@ class Recipe:
     """what was measured and chosen at the start"""
     leave: Callable[[], None] = lambda: None
     """what is to be done after the samplers are closed"""
-    num_envs: int | None = None
-    """environments, where the settings left their number open"""
+    settled: TrainConfig | None = None
+    """the settings, where some were left to the environment"""
     num_workers: int | None = None
     """processes that step them, where there are such"""
     intake: Intake | None = None

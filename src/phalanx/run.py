@@ -1,6 +1,5 @@
 """One training run: what it plays with, what it logs, and how it is saved and continued."""
 
-import dataclasses
 import math
 import sys
 import threading
@@ -76,8 +75,7 @@ class Run:
     ) -> None:
         self.config, self.folder = config, folder
         self.recipe = open_recipe(config, network)
-        if config.num_envs == "auto" and self.recipe.num_envs is not None:
-            self.config = dataclasses.replace(config, num_envs=self.recipe.num_envs)
+        self.config = self.recipe.settled or config
         self.source, self.learner = self.recipe.source, self.recipe.learner
         self.workers = self.source if config.algo == "a3c" else None
         self._heard_at = 0.0

@@ -93,7 +93,7 @@ def train(
         for note in run.notes:
             print(note)
         if not plays_here and is_compiled(run.learner.stepper):
-            compile_networks(config, is_compiled(run.learner.stepper, PointStepper))
+            compile_networks(run.config, is_compiled(run.learner.stepper, PointStepper))
         run.compile_s = compile_s() - before
         if config.resume is None:
             if start is not None:
@@ -131,11 +131,12 @@ def _choice(run: Run, measured: str) -> str:
 def _check_that_it_can_go_on(config: TrainConfig, folder: RunFolder) -> TrainConfig:
     """Before anything is started or written; with the number of environments that it had."""
     facts, _declared = read_facts(folder.checkpoint)
+    had = facts.get("config", {})
     if config.num_envs == "auto":
-        chosen = facts.get("config", {}).get("num_envs")
-        if type(chosen) is not int:
+        if type(had.get("num_envs")) is not int:
             raise RunError(f"{folder.checkpoint} does not say how many environments it has")
-        config = dataclasses.replace(config, num_envs=chosen)
+        config = dataclasses.replace(config, num_envs=had["num_envs"])
+    config = dataclasses.replace(config, **{n: had[n] for n in config.left_open if n in had})
     check_same_settings(folder.path, config, facts)
     updates, episodes, steps = (
         int(facts.get(name, 0)) for name in ("updates", "episodes", "steps")
