@@ -260,6 +260,10 @@ def test_the_hash_is_that_of_the_folders_that_hold_compiled_code(
             with (package / folder / "__init__.py").open("a") as file:
                 file.write("\n")
             assert (hash_of(package) != before) == is_compiled
+        before = hash_of(package)
+        (package / "cage2" / "nested").mkdir()
+        (package / "cage2" / "nested" / "rule.py").write_text("RESTORE_COST = 10\n")
+        assert hash_of(package) != before
     finally:
         monkeypatch.undo()
         source_hash.cache_clear()

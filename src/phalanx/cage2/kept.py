@@ -127,8 +127,8 @@ def source_hash() -> str:
     """A name for what is compiled, as it is written now: the hash of all files that hold some."""
     digest = DIGEST()
     for folder in COMPILED_FOLDERS:
-        for path in sorted((PACKAGE / folder).glob("*.py")):
-            digest.update(f"{folder}/{path.name}\0".encode() + path.read_bytes() + b"\0")
+        for path in sorted((PACKAGE / folder).rglob("*.py")):
+            digest.update(f"{path.relative_to(PACKAGE)}\0".encode() + path.read_bytes() + b"\0")
     return digest.hexdigest()[:16]
 
 
