@@ -430,6 +430,8 @@ def test_what_is_left_open_is_chosen_by_the_kind_of_task_and_kept(tmp_path: Path
     given = phalanx.train(short(tmp_path, "given", env="Pendulum-v1", entropy=0.01))
     assert given.config.entropy == 0.01
     assert phalanx.train(short(tmp_path, "discrete")).config.entropy == 0.01
+    seen = phalanx.train(short(tmp_path, "seen", env=f"{HERE}:Colours", total_steps=320)).config
+    assert (seen.k_epochs, seen.minibatch_size, seen.learning_rate) == (1, 64, 3e-3)
 
 
 def test_a_batch_that_is_wholly_too_old_is_dropped_and_the_next_one_learnt_from(

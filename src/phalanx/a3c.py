@@ -63,8 +63,13 @@ def on_shared_weights(config: TrainConfig, network: Network | None) -> Recipe:
     )  # fmt: skip
     if nurse is not None:
         nurse.close()
-    asked, config = config, dataclasses.replace(
-        config, device="cpu", num_threads=threads_worth_having(config, n_envs, num_workers, threads)
+    asked, config = (
+        config,
+        dataclasses.replace(
+            config,
+            device="cpu",
+            num_threads=threads_worth_having(config, n_envs, num_workers, threads),
+        ),
     )
     _actor, stepper, device = open_networks(
         config, trial.observations.space, trial.actions.space, network

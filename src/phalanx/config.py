@@ -182,14 +182,14 @@ class TrainConfig:
     """hidden layers of actor and critic"""
     network: str | None = None
     """a torch network of your own, as module:factory; see docs/how-it-works.md"""
-    k_epochs: Annotated[int, Within(1, 1000), NOT_A3C] = by_env(4, 8, impala=(1, 1))
-    """passes over each rollout"""
+    k_epochs: Annotated[int, Within(1, 1000), NOT_A3C] = by_env(4, 8, impala=(1, 1), images=1)
+    """passes over each rollout; ppo on images: 1, since convolutions are most of the work"""
     minibatch_size: Annotated[int, Within(1, 10**9), NOT_A3C] = by_env(
-        4096, 256, impala=(2048, 512)
+        4096, 256, impala=(2048, 512), images=64
     )
     """rows of a gradient step"""
     learning_rate: Annotated[float, Above(0, 10)] = by_env(
-        1e-3, 1e-3, impala=(1e-3, 2e-3), a3c=(1e-3, 3e-3), aliases=("--lr",)
+        1e-3, 1e-3, impala=(1e-3, 2e-3), a3c=(1e-3, 3e-3), images=3e-3, aliases=("--lr",)
     )
     """at the start"""
     final_learning_rate: Annotated[float, Within(0, 10)] = by_env(1e-5, 0.0)
