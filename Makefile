@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 # These wait a lot and come first, so that neither of the two workers is left with them at the end.
-SLOW   := $(patsubst %,tests/test_%.py,cluster sweep ray_processes examples search train_env)
+SLOW   := $(patsubst %,tests/%.py,cluster/test_cluster cluster/test_sweep cluster/test_ray_processes test_examples search/test_search training/test_train_env)
 
 .PHONY: help train test fuzz mutants lint bench clean
 

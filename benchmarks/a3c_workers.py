@@ -17,7 +17,7 @@ import numpy as np
 
 import phalanx
 from phalanx.bench.spent import busy_s
-from phalanx.config import TrainConfig
+from phalanx.training.config import TrainConfig
 
 ROUNDS, SECONDS = 3, 2.0
 WORK_S = 1e-3

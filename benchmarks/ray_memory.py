@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 import ray
 
-from phalanx.cluster import connected
-from phalanx.config import TrainConfig
-from phalanx.run import Run
-from phalanx.training import train
+from phalanx.cluster.ray import connected
+from phalanx.training.config import TrainConfig
+from phalanx.training.loop import train
+from phalanx.training.run import Run
 
 EVERY_S = 10.0, 30.0  # at least and at most
 

@@ -24,12 +24,12 @@ import torch
 from ray.rllib.algorithms import IMPALAConfig, PPOConfig
 from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
 
-import phalanx.rllib
-from phalanx.cluster import connected
-from phalanx.config import TrainConfig
+import phalanx.cluster.rllib
+from phalanx.cluster.ray import connected
 from phalanx.machine import describe_machine
-from phalanx.run import Run
-from phalanx.training import train
+from phalanx.training.config import TrainConfig
+from phalanx.training.loop import train
+from phalanx.training.run import Run
 
 GOAL, WINDOW = -100.0, 256
 ENVS, TURNS, RUNNERS, RATE = 256, 100, 2, 1e-3
@@ -170,7 +170,7 @@ def main() -> None:
     args = parser.parse_args()
     torch.set_num_threads(1)
     with connected(None):
-        phalanx.rllib.register()
+        phalanx.cluster.rllib.register()
         if args.algo != "impala":
             show(compare_ppo(args.seconds))
         if args.algo != "ppo":

@@ -189,10 +189,10 @@ def cpu_seconds() -> float:
 
 def train_phalanx(task: str, seed: int) -> tuple[Callable[[Any], Any], float]:
     """What `phalanx train --env TASK` does; a factory has no zoo settings, and a given name."""
-    from phalanx.config import TrainConfig
-    from phalanx.flags import from_flags
     from phalanx.learn.pool_sampler import Scale
-    from phalanx.training import train
+    from phalanx.settings.flags import from_flags
+    from phalanx.training.config import TrainConfig
+    from phalanx.training.loop import train
 
     env = make(task)
     with tempfile.TemporaryDirectory() as folder:

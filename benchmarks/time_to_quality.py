@@ -13,12 +13,12 @@ from pathlib import Path
 
 import yaml
 
-from phalanx.cage2.scenario import PUBLISHED
-from phalanx.config import TrainConfig
+from phalanx.cage2.rules.scenario import PUBLISHED
+from phalanx.cli.evaluate import evaluate
 from phalanx.configs import config_path
-from phalanx.evaluate_command import evaluate
-from phalanx.run import Run
-from phalanx.training import EVALUATION_SEED, train
+from phalanx.training.config import TrainConfig
+from phalanx.training.loop import EVALUATION_SEED, train
+from phalanx.training.run import Run
 
 GOALS = (-54.57, -46.0, -45.0, -44.0)
 

@@ -10,7 +10,7 @@ import ray
 import torch
 from ray.rllib.algorithms import IMPALAConfig, PPOConfig
 
-import phalanx.rllib
+import phalanx.cluster.rllib
 
 
 def main() -> None:
@@ -26,7 +26,7 @@ def main() -> None:
     torch.set_num_threads(1)  # small networks: more threads wait for each other
 
     ray.init(address="local", include_dashboard=False, log_to_driver=False, logging_level="ERROR")
-    phalanx.rllib.register()
+    phalanx.cluster.rllib.register()
     config = (
         (PPOConfig() if args.algo == "ppo" else IMPALAConfig())
         .environment(

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from phalanx.cage2.scenario import (
+from phalanx.cage2.rules.scenario import (
     DECOYS,
     HOST_VERBS,
     IMAGE_OF_HOST,

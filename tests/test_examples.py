@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from phalanx.cage2 import Cage2Env, Cage2VectorEnv
+from phalanx.cluster.rllib import make_env, register
 from phalanx.errors import ConfigError, MissingError
-from phalanx.rllib import make_env, register
 from tests.leftovers import Marked
 
 EXAMPLES = Path(__file__).parent.parent / "examples"

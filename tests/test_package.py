@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from phalanx.agents import AGENTS
-from phalanx.cli import main
-from phalanx.config import TrainConfig
+from phalanx.cli.commands import main
+from phalanx.cluster.sweep_config import SweepConfig
 from phalanx.configs import CONFIGS, ZOO, config_path, zoo_path
 from phalanx.errors import ConfigError
-from phalanx.flags import field_helps, from_file, from_flags
-from phalanx.settings import without_effect
-from phalanx.sweep_config import SweepConfig
-from phalanx.verify import GAMES
+from phalanx.settings.fields import without_effect
+from phalanx.settings.flags import field_helps, from_file, from_flags
+from phalanx.training.config import TrainConfig
+from phalanx.verify.replay import GAMES
 
 ROOT = Path(__file__).parent.parent
 

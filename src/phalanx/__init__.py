@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 from phalanx.cage2.registration import register
 
 if TYPE_CHECKING:
-    from phalanx.config import TrainConfig
+    from phalanx.cli.evaluate import evaluate
     from phalanx.envs.making import make_pool
-    from phalanx.evaluate_command import evaluate
-    from phalanx.tables import read_table
-    from phalanx.trained import load_defender
-    from phalanx.training import train
+    from phalanx.play.trained import load_defender
+    from phalanx.training.config import TrainConfig
+    from phalanx.training.loop import train
+    from phalanx.training.tables import read_table
 
 __version__ = "0.1.0"
 __all__ = [
@@ -19,12 +19,12 @@ __all__ = [
 ]  # fmt: skip
 
 _HOMES = {
-    "TrainConfig": "phalanx.config",
-    "evaluate": "phalanx.evaluate_command",
-    "load_defender": "phalanx.trained",
+    "TrainConfig": "phalanx.training.config",
+    "evaluate": "phalanx.cli.evaluate",
+    "load_defender": "phalanx.play.trained",
     "make_pool": "phalanx.envs.making",
-    "read_table": "phalanx.tables",
-    "train": "phalanx.training",
+    "read_table": "phalanx.training.tables",
+    "train": "phalanx.training.loop",
 }
 
 register()

@@ -5,8 +5,8 @@ import sys
 
 def main() -> int:
     try:
-        from phalanx.cli import leave
-        from phalanx.cli import main as run
+        from phalanx.cli.commands import leave
+        from phalanx.cli.commands import main as run
 
         leave(run())
     except KeyboardInterrupt:

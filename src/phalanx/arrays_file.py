@@ -18,7 +18,7 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 import numpy as np
 import numpy.typing as npt
 
-from phalanx.results import open_plain
+from phalanx.files import open_plain
 
 MOST_MEMBERS = 10_000
 MOST_DIMENSIONS = 8

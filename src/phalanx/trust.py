@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from phalanx.envs.places import GIVEN
 from phalanx.errors import ConfigError
+from phalanx.importing import GIVEN
 
 BUILT_IN = ("cage2", "cyborg")
 NAMES_CODE = ("env", "network")  # settings that import something

@@ -4,13 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from phalanx.cage2.attackers import RED_ACTIONS
 from phalanx.cage2.batch import Batch
-from phalanx.cage2.kernel import LOG, allocate, begin_episodes, replay_turn
-from phalanx.cage2.network import LOADED, NETWORK, TRUE
-from phalanx.cage2.observation import MEMORY, NUM_BITS
-from phalanx.cage2.rule import records
-from phalanx.cage2.scenario import (
+from phalanx.cage2.rules.attackers import RED_ACTIONS
+from phalanx.cage2.rules.network import LOADED, NETWORK, TRUE
+from phalanx.cage2.rules.observation import MEMORY, NUM_BITS
+from phalanx.cage2.rules.scenario import (
     ALL_RED_AGENTS,
     DECOYS,
     EXPLOIT_PORTS,
@@ -22,6 +20,8 @@ from phalanx.cage2.scenario import (
     SUBNETS,
     action_index,
 )
+from phalanx.cage2.rules.turn import LOG, allocate, begin_episodes, replay_turn
+from phalanx.compiled.rule import records
 
 ALL = (1 << NUM_HOSTS) - 1
 

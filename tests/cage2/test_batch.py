@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from phalanx.cage2 import Batch, Cage2Env, Cage2VectorEnv, action_index
-from phalanx.cage2.network import NETWORK
+from phalanx.cage2.rules.network import NETWORK
+from phalanx.cage2.rules.scenario import ALL_RED_AGENTS, NUM_ACTIONS, NUM_HOSTS, RULE_SETS
 from phalanx.cage2.saved_games import check_networks
-from phalanx.cage2.scenario import ALL_RED_AGENTS, NUM_ACTIONS, NUM_HOSTS, RULE_SETS
 from phalanx.cage2.settings import checked_horizon, checked_threads, red_agent_weights
 from phalanx.errors import ActionError, ConfigError
 from tests.cage2.game import ALL, Game, names

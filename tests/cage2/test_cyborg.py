@@ -8,8 +8,8 @@ import pytest
 
 from phalanx.cage2 import Batch, cyborg
 from phalanx.cage2.cyborg import CyborgAgent, CyborgEnv
-from phalanx.cage2.observation import HISTORY_SIZE
-from phalanx.cage2.scenario import CHALLENGE_NAMES, HOSTS, NUM_ACTIONS, RULE_SETS
+from phalanx.cage2.rules.observation import HISTORY_SIZE
+from phalanx.cage2.rules.scenario import CHALLENGE_NAMES, HOSTS, NUM_ACTIONS, RULE_SETS
 from phalanx.errors import ConfigError, MissingError
 
 GOLDEN = Path(__file__).parent.parent / "golden"

@@ -13,10 +13,10 @@ from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
 import phalanx
 from phalanx.cage2 import DEFAULT_RULES, RULE_SETS, Batch, Cage2Env, Cage2VectorEnv
-from phalanx.cage2.observation import OBS_SIZES
-from phalanx.cage2.scenario import NUM_ACTIONS
-from phalanx.config import TrainConfig
+from phalanx.cage2.rules.observation import OBS_SIZES
+from phalanx.cage2.rules.scenario import NUM_ACTIONS
 from phalanx.errors import ActionError, ConfigError
+from phalanx.training.config import TrainConfig
 
 assert phalanx.__version__  # importing phalanx registers the game
 

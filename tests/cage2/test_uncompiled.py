@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from phalanx.cage2 import Batch
-from phalanx.cage2.rule import COMPILED
-from phalanx.cage2.scenario import NUM_ACTIONS
-from phalanx.traces import read_folder
-from phalanx.verify import VerifyResult, replay
-from tests.test_verify import GOLDEN
+from phalanx.cage2.rules.scenario import NUM_ACTIONS
+from phalanx.compiled.rule import COMPILED
+from phalanx.verify.replay import VerifyResult, replay
+from phalanx.verify.traces import read_folder
+from tests.verify.test_verify import GOLDEN
 
 pytestmark = pytest.mark.skipif(COMPILED, reason="runs where compilation is off")
 

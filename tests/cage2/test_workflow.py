@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phalanx.cage2.scenario import HOST_OF_ACTION, HOSTS, NUM_HOSTS, USER0
+from phalanx.cage2.rules.scenario import HOST_OF_ACTION, HOSTS, NUM_HOSTS, USER0
 from phalanx.cage2.workflow import (
     CODES,
     DISTANCES,
@@ -24,7 +24,7 @@ from phalanx.cage2.workflow import (
     short_name,
 )
 from phalanx.errors import ConfigError
-from phalanx.traces import read_folder
+from phalanx.verify.traces import read_folder
 from tests.cage2.game import Game, mask
 from tests.naive import follows_order
 

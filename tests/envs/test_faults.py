@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from phalanx.envs import Fault, Pool, make_pool
-from phalanx.envs.nurse import Nurse, Started
+from phalanx.envs.fork_client import Nurse, Started
 from phalanx.errors import ConfigError, PhalanxError, WorkerError
 from tests import odd_envs as odd
 
@@ -139,7 +139,7 @@ def test_a_worker_that_is_halted_is_replaced() -> None:
 def test_a_halted_starter_of_workers_is_replaced(
     with_a_worker: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("phalanx.envs.staff.DEAF_S", 0.5)
+    monkeypatch.setattr("phalanx.envs.processes.DEAF_S", 0.5)
     with begun(odd.Counting, step_timeout=0.3) as pool:
         runner: Any = pool._runner
         os.kill(runner._nurse.pid, signal.SIGSTOP)
@@ -426,7 +426,7 @@ def test_closing_leaves_no_process_no_file_and_no_block() -> None:
 
 def test_a_process_that_begins_after_its_caller_is_gone_ends_at_once() -> None:
     reading, writing = os.pipe()
-    program = f"from phalanx.envs.nursery import die_with; die_with({reading})"
+    program = f"from phalanx.envs.fork_server import die_with; die_with({reading})"
     os.close(writing)
     late = subprocess.run(
         [sys.executable, "-c", program],

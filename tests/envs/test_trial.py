@@ -13,8 +13,8 @@ import gymnasium
 import pytest
 
 from phalanx.envs import make_pool
-from phalanx.envs.places import import_from
 from phalanx.errors import ConfigError
+from phalanx.importing import import_from
 from tests import odd_envs as odd
 
 
@@ -166,7 +166,7 @@ def test_only_what_was_named_is_imported_from_the_current_folder(folder: Path) -
 def test_workers_of_a3c_import_nothing_from_the_current_folder(folder: Path) -> None:
     ran = phalanx(
         folder,
-        "from phalanx.cli import main\n"
+        "from phalanx.cli.commands import main\n"
         "main('train --env mine:make --algo a3c --num-workers 1 --n-envs 2 --total-steps 20 "
         "--name x'.split())",
     )

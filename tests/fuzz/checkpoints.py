@@ -12,7 +12,7 @@ import numpy as np
 import yaml
 
 from phalanx.arrays_file import Declared
-from phalanx.checkpoint import _digest, load_checkpoint, read_facts
+from phalanx.training.checkpoint import _digest, load_checkpoint, read_facts
 from tests.fuzz.archives import damage_archive
 from tests.fuzz.case import Case, Dice, Places, choose
 from tests.fuzz.damage import damage_bytes

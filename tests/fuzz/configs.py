@@ -8,8 +8,8 @@ from typing import Any
 
 import yaml
 
-from phalanx.config import TrainConfig
-from phalanx.search_config import SearchConfig
+from phalanx.search.config import SearchConfig
+from phalanx.training.config import TrainConfig
 from tests.fuzz.case import Case, Dice, Places, choose
 from tests.fuzz.damage import damage_bytes
 

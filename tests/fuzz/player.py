@@ -47,8 +47,8 @@ def main(root: Path) -> None:
     answers, lines = os.fdopen(os.dup(1), "w"), os.fdopen(os.dup(0), "r")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.chdir(root)
-    from phalanx.cage2.kept import cache_folder
-    from phalanx.cli import main as phalanx
+    from phalanx.cli.commands import main as phalanx
+    from phalanx.compiled.cache import cache_folder
 
     caches = (str(cache_folder()), os.path.dirname(str(cache_folder())))
     watch = Watch((str(root), *caches, "/dev/", "/proc/"))

@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.vector import AutoresetMode
 
-from phalanx.learn.mlp import forward, work_size
-from phalanx.learn.policy import Policy
+from phalanx.learn.compiled.mlp import forward, work_size
+from phalanx.learn.compiled.policy import Policy
 from phalanx.learn.ppo import PPOSettings
 from phalanx.learn.rollout import Rollout, empty_rollout
 

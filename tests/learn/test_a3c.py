@@ -7,17 +7,17 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from phalanx.cage2.crew import Crew
+from phalanx.compiled.team import Crew
 from phalanx.learn.a3c import A3C, A3CSettings
-from phalanx.learn.compiled import CompiledStepper
-from phalanx.learn.heads import Categorical
-from phalanx.learn.networks import EnvNetwork
-from phalanx.learn.plain import PlainStepper
-from phalanx.learn.policy import Policy
+from phalanx.learn.compiled.policy import Policy
+from phalanx.learn.compiled.stepper import CompiledStepper
 from phalanx.learn.ppo import advantage_rows
 from phalanx.learn.rollout import Rollout, empty_rollout
 from phalanx.learn.shared import UPDATES, Shared, count_up
 from phalanx.learn.stepper import Loss
+from phalanx.learn.torch.heads import Categorical
+from phalanx.learn.torch.networks import EnvNetwork
+from phalanx.learn.torch.plain import PlainStepper
 
 SETTINGS = A3CSettings(gae_lambda=0.95, clip=0.2, value_weight=0.5, max_grad_norm=0.5)
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from phalanx.cage2.batch import Batch
-from phalanx.cage2.observation import TRUTH_SIZE
-from phalanx.cage2.scenario import NUM_ACTIONS, action_index
-from phalanx.learn.collect import Shaping
-from phalanx.learn.mlp import forward, work_size
-from phalanx.learn.policy import Policy
+from phalanx.cage2.rules.observation import TRUTH_SIZE
+from phalanx.cage2.rules.scenario import NUM_ACTIONS, action_index
+from phalanx.learn.compiled.collect import Shaping
+from phalanx.learn.compiled.mlp import forward, work_size
+from phalanx.learn.compiled.policy import Policy
 from phalanx.learn.rollout import Rollout
 from phalanx.learn.sampler import CompiledSampler
 

@@ -7,17 +7,17 @@ import pytest
 
 from phalanx.cage2.batch import Batch
 from phalanx.cage2.defenders import Greedy
-from phalanx.cage2.observation import TRUTH_SIZE
 from phalanx.cage2.referee import Referee, is_fix
-from phalanx.cage2.scenario import HOST_OF_ACTION, NUM_ACTIONS
-from phalanx.cage2.scoring import NO_ORDERS, Orders, make_orders
+from phalanx.cage2.rules.observation import TRUTH_SIZE
+from phalanx.cage2.rules.scenario import HOST_OF_ACTION, NUM_ACTIONS
+from phalanx.cage2.rules.scoring import NO_ORDERS, Orders, make_orders
 from phalanx.cage2.workflow import CODE_SIZE, CODES, NUM_ORDERS, judge, parse_order
-from phalanx.learn.collect import Shaping
-from phalanx.learn.module import ActorCritic
-from phalanx.learn.plain import PlainSampler
-from phalanx.learn.playing import play_out
-from phalanx.learn.policy import Policy
+from phalanx.learn.compiled.collect import Shaping
+from phalanx.learn.compiled.playing import play_out
+from phalanx.learn.compiled.policy import Policy
 from phalanx.learn.sampler import CompiledSampler
+from phalanx.learn.torch.module import ActorCritic
+from phalanx.learn.torch.plain import PlainSampler
 
 HORIZON = 40
 FLAT = Shaping(np.ones(HORIZON, np.float32), 0.0, 1.0, 1.0, 0.0)

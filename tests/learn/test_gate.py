@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from phalanx.cage2.scoring import CONDUCT, make_orders
+from phalanx.cage2.rules.scoring import CONDUCT, make_orders
 from phalanx.cage2.workflow import NUM_ORDERS
 from phalanx.learn.gate import RANGE, Gate
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from phalanx.cage2.scoring import CONDUCT
+from phalanx.cage2.rules.scoring import CONDUCT
 from phalanx.learn.gate import FEW, FULL, STEP, Gate
 from tests.learn.test_gate import episodes
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import distributions
 
-from phalanx.learn.heads import Categorical, Gaussian
+from phalanx.learn.torch.heads import Categorical, Gaussian
 
 ROWS, SIZE = 5, 3
 DICE = torch.Generator().manual_seed(0)

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from phalanx.cage2.crew import Crew
-from phalanx.learn.compiled import CompiledStepper
+from phalanx.compiled.team import Crew
+from phalanx.learn.compiled.policy import Policy
+from phalanx.learn.compiled.stepper import CompiledStepper
 from phalanx.learn.impala import Impala, ImpalaSettings
-from phalanx.learn.policy import Policy
 from phalanx.learn.ppo import PPO
 from phalanx.learn.returns import gae, vtrace
 from phalanx.learn.rollout import columns_of

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from phalanx.cage2.crew import Crew
-from phalanx.learn.compiled import CompiledStepper
-from phalanx.learn.policy import Policy
+from phalanx.compiled.team import Crew
+from phalanx.learn.compiled.policy import Policy
+from phalanx.learn.compiled.ppo_loss import STATS
+from phalanx.learn.compiled.stepper import CompiledStepper
 from phalanx.learn.ppo import PPO, advantage_rows, explained_variance, normalise
-from phalanx.learn.ppo_kernel import STATS
 from phalanx.learn.rollout import Rollout, empty_rollout
 from tests.learn.tasks import Player, settings
 from tests.learn.test_impala import impala

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from phalanx.learn.mlp import backward, exp, fast, forward, tanh, weight_count, work_size
+from phalanx.learn.compiled.mlp import backward, exp, fast, forward, tanh, weight_count, work_size
 
 
 @fast

@@ -5,7 +5,7 @@ import pytest
 import torch
 from gymnasium import spaces
 
-from phalanx.learn.networks import EnvNetwork
+from phalanx.learn.torch.networks import EnvNetwork
 
 HIDDEN = (32, 16, 8)
 

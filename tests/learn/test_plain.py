@@ -7,18 +7,18 @@ import pytest
 import torch
 
 from phalanx.cage2.batch import Batch
-from phalanx.cage2.crew import Crew
-from phalanx.cage2.observation import TRUTH_SIZE
-from phalanx.cage2.scenario import NUM_ACTIONS
+from phalanx.cage2.rules.observation import TRUTH_SIZE
+from phalanx.cage2.rules.scenario import NUM_ACTIONS
+from phalanx.compiled.team import Crew
 from phalanx.errors import ConfigError
-from phalanx.learn.collect import Shaping
-from phalanx.learn.compiled import CompiledStepper
-from phalanx.learn.heads import Categorical
-from phalanx.learn.module import ActorCritic
-from phalanx.learn.plain import PlainSampler, PlainStepper, find_device
-from phalanx.learn.policy import Policy
+from phalanx.learn.compiled.collect import Shaping
+from phalanx.learn.compiled.policy import Policy
+from phalanx.learn.compiled.stepper import CompiledStepper
 from phalanx.learn.ppo import PPO
 from phalanx.learn.sampler import CompiledSampler
+from phalanx.learn.torch.heads import Categorical
+from phalanx.learn.torch.module import ActorCritic
+from phalanx.learn.torch.plain import PlainSampler, PlainStepper, find_device
 from tests.learn.tasks import settings
 
 SIZE, TURNS, HORIZON = 150, 25, 20

@@ -7,14 +7,14 @@ import pytest
 import torch
 from gymnasium import spaces
 
-from phalanx.cage2.crew import Crew
-from phalanx.learn.heads import Gaussian
+from phalanx.compiled.team import Crew
+from phalanx.learn.compiled.points import PointActor, PointPolicy, PointStepper
 from phalanx.learn.impala import Impala, ImpalaSettings
-from phalanx.learn.networks import EnvNetwork
-from phalanx.learn.plain import PlainStepper
-from phalanx.learn.points import PointActor, PointPolicy, PointStepper
 from phalanx.learn.ppo import PPO
 from phalanx.learn.rollout import Rollout, empty_rollout
+from phalanx.learn.torch.heads import Gaussian
+from phalanx.learn.torch.networks import EnvNetwork
+from phalanx.learn.torch.plain import PlainStepper
 from tests.learn.tasks import SETTINGS, settings
 
 TURNS, SIZE, SEEN, ACTIONS = 40, 30, 5, 3

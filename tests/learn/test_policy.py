@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from phalanx.learn.policy import Policy
+from phalanx.learn.compiled.policy import Policy
 
 
 def matrices(theta: Any, sizes: Any) -> list[tuple[Any, Any]]:

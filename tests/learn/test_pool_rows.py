@@ -7,9 +7,9 @@ import pytest
 from gymnasium import spaces
 
 from phalanx.envs import make_pool
-from phalanx.learn.actor import CompiledActor
-from phalanx.learn.mlp import work_size
-from phalanx.learn.policy import Policy
+from phalanx.learn.compiled.actor import CompiledActor
+from phalanx.learn.compiled.mlp import work_size
+from phalanx.learn.compiled.policy import Policy
 from phalanx.learn.pool_sampler import PoolSampler, Scale
 from phalanx.learn.sampler import Stopped
 from tests import odd_envs

@@ -11,9 +11,9 @@ from gymnasium import spaces
 
 from phalanx.envs import Fault, make_pool
 from phalanx.errors import WorkerError
-from phalanx.learn.actor import CompiledActor
-from phalanx.learn.points import PointActor, PointPolicy
-from phalanx.learn.policy import Policy
+from phalanx.learn.compiled.actor import CompiledActor
+from phalanx.learn.compiled.points import PointActor, PointPolicy
+from phalanx.learn.compiled.policy import Policy
 from phalanx.learn.pool_sampler import PoolSampler
 from tests import odd_envs
 

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 import torch
 
-from phalanx.cage2.crew import Crew
-from phalanx.learn.compiled import SLICE, CompiledStepper
-from phalanx.learn.mlp import work_size
-from phalanx.learn.policy import Policy
+from phalanx.compiled.team import Crew
+from phalanx.learn.compiled.mlp import work_size
+from phalanx.learn.compiled.policy import Policy
+from phalanx.learn.compiled.ppo_loss import STATS, ppo_slice
+from phalanx.learn.compiled.stepper import SLICE, CompiledStepper
 from phalanx.learn.ppo import PPO
-from phalanx.learn.ppo_kernel import STATS, ppo_slice
 from phalanx.learn.returns import gae
 from phalanx.learn.rollout import Rollout, empty_rollout
 from tests import naive

@@ -11,7 +11,7 @@ import pytest
 
 from phalanx.learn.rollout import PER_COLUMN, Rollout, columns_of, empty_rollout, side_by_side
 from phalanx.learn.sampler import Stopped
-from phalanx.sources import Ahead, InStep, Replay
+from phalanx.training.sources import Ahead, InStep, Replay
 
 T, N = 3, 4
 

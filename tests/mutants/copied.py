@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from phalanx.cage2 import kept
+from phalanx.compiled import cache as kept
 from tests.mutants import follow
 from tests.mutants.changes import SOURCES, Mutant
 from tests.mutants.nearest import TESTS, place_of
@@ -39,7 +39,7 @@ class Copy:
         shutil.copy(follow.__file__, self._package / "follow.py")
         first = self._package / "__init__.py"
         first.write_text("import phalanx.follow\n" + first.read_text())
-        hashed = self._package / "cage2" / "kept.py"
+        hashed = self._package / "compiled" / "cache.py"
         assert HASH in hashed.read_text()
         own = 'return os.environ["PHALANX_SOURCES"]'
         hashed.write_text(hashed.read_text().replace(HASH, own))

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from phalanx.config import BenchConfig
+from phalanx.training.config import BenchConfig
 
 
 def main(config: BenchConfig) -> int:

@@ -15,12 +15,12 @@ from rich.table import Table
 
 from phalanx.bench.learning import Case, Measure, measure_in_turn, paced, show_cases, whole
 from phalanx.bench.scaling import Costs, plan, simulate
-from phalanx.cluster import connect, import_ray
-from phalanx.config import BenchConfig, TrainConfig
+from phalanx.cluster.ray import connect, import_ray
 from phalanx.display import progress_display
+from phalanx.files import write_json
 from phalanx.machine import describe_machine
-from phalanx.recipe import open_recipe, shaping, turn_weights
-from phalanx.results import write_json
+from phalanx.training.config import BenchConfig, TrainConfig
+from phalanx.training.recipe import open_recipe, shaping, turn_weights
 
 SAMPLERS = 2
 TURNS = TrainConfig(

@@ -24,18 +24,18 @@ from rich.console import Console
 from rich.table import Table
 
 import phalanx
-from phalanx.cage2.crew import Crew, join, leave, next_piece
-from phalanx.cage2.rule import kernel
 from phalanx.cage2.settings import count_cores
-from phalanx.config import BenchConfig, TrainConfig
+from phalanx.compiled.rule import kernel
+from phalanx.compiled.team import Crew, join, leave, next_piece
 from phalanx.display import progress_display
-from phalanx.learn.mlp import fast
-from phalanx.learn.policy import Policy
+from phalanx.files import write_json
+from phalanx.learn.compiled.mlp import fast
+from phalanx.learn.compiled.policy import Policy
 from phalanx.machine import describe_machine
-from phalanx.recipe import choose_num_envs, open_recipe, shaping, turn_weights
-from phalanx.results import write_json
-from phalanx.run import Run
-from phalanx.run_folder import RunFolder
+from phalanx.training.config import BenchConfig, TrainConfig
+from phalanx.training.folder import RunFolder
+from phalanx.training.recipe import choose_num_envs, open_recipe, shaping, turn_weights
+from phalanx.training.run import Run
 
 REFERENCE = TrainConfig(
     observation="bits", condition=(1.0, *[0.0] * 24), critic_truth=False, actions="all",
@@ -331,7 +331,7 @@ def measure_start_up() -> dict[str, Any]:
         ]  # fmt: skip
         began = time.time()
         child = subprocess.Popen(
-            [sys.executable, "-P", "-m", "phalanx.cli", *flags],
+            [sys.executable, "-P", "-m", "phalanx.cli.commands", *flags],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )

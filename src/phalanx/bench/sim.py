@@ -18,15 +18,15 @@ from rich.table import Table
 
 from phalanx.cage2 import cyborg
 from phalanx.cage2.batch import Batch
-from phalanx.cage2.kernel import play_turns
 from phalanx.cage2.registration import ENV_ID
-from phalanx.cage2.scenario import NUM_ACTIONS, RED_AGENTS
+from phalanx.cage2.rules.scenario import NUM_ACTIONS, RED_AGENTS
+from phalanx.cage2.rules.turn import play_turns
 from phalanx.cage2.settings import checked_threads, kinds_of_episodes
 from phalanx.cage2.vector import Cage2VectorEnv
-from phalanx.config import BenchConfig
 from phalanx.display import progress_display
+from phalanx.files import write_json
 from phalanx.machine import describe_machine
-from phalanx.results import write_json
+from phalanx.training.config import BenchConfig
 
 KERNEL, STEP, SINGLE, ORIGINAL = "kernel", "step()", "gymnasium.make", "original"
 HORIZON = 100

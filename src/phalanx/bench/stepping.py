@@ -18,10 +18,10 @@ from gymnasium import spaces
 
 import phalanx
 from phalanx.bench.spent import Spent, spend
-from phalanx.config import TrainConfig
 from phalanx.envs import Pool, make_pool
 from phalanx.errors import MissingError
-from phalanx.run_folder import RunFolder
+from phalanx.training.config import TrainConfig
+from phalanx.training.folder import RunFolder
 
 PEERS = Path(phalanx.__file__).parents[2] / "benchmarks" / "peers.py"
 ACTION_SETS = 16  # batches of random actions, used in turn
@@ -118,7 +118,7 @@ def training(config: TrainConfig, learn_steps: int) -> Iterator[Opened]:
 
     Its return, if `learn_steps` are given, is that of the last episodes after so many at least.
     """
-    from phalanx.run import Run
+    from phalanx.training.run import Run
 
     with tempfile.TemporaryDirectory() as place:
         folder = RunFolder(Path(place) / "run")

@@ -7,8 +7,8 @@ if TYPE_CHECKING:
     from phalanx.cage2.batch import Batch
     from phalanx.cage2.defenders import DEFENDERS, make_defender
     from phalanx.cage2.env import Cage2Env
-    from phalanx.cage2.observation import History
-    from phalanx.cage2.scenario import (
+    from phalanx.cage2.rules.observation import History
+    from phalanx.cage2.rules.scenario import (
         ALL_RED_AGENTS,
         DEFAULT_RULES,
         HOSTS,
@@ -40,7 +40,7 @@ _HOMES = {
     "Cage2Env": "env",
     "Cage2VectorEnv": "vector",
     "DEFENDERS": "defenders",
-    "History": "observation",
+    "History": "rules.observation",
     "make_defender": "defenders",
 }
 
@@ -49,4 +49,4 @@ def __getattr__(name: str) -> Any:
     """Compilers and tables come when somebody plays: workers of other games do without them."""
     if name not in __all__:
         raise AttributeError(f"module 'phalanx.cage2' has no attribute {name!r}")
-    return getattr(import_module(f"phalanx.cage2.{_HOMES.get(name, 'scenario')}"), name)
+    return getattr(import_module(f"phalanx.cage2.{_HOMES.get(name, 'rules.scenario')}"), name)

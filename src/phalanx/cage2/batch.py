@@ -6,13 +6,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from phalanx.cage2.crew import Crew
-from phalanx.cage2.kernel import Shown, allocate, begin_episodes, play_turns
-from phalanx.cage2.network import NETWORK, seed_networks
-from phalanx.cage2.observation import MEMORY, OBS_SIZES, action_masks, observation_kind
-from phalanx.cage2.rule import records
+from phalanx.cage2.rules.network import NETWORK, seed_networks
+from phalanx.cage2.rules.observation import MEMORY, OBS_SIZES, action_masks, observation_kind
+from phalanx.cage2.rules.scenario import DEFAULT_RULES, NUM_HOSTS
+from phalanx.cage2.rules.turn import Shown, allocate, begin_episodes, play_turns
 from phalanx.cage2.saved_games import check_memories, check_networks
-from phalanx.cage2.scenario import DEFAULT_RULES, NUM_HOSTS
 from phalanx.cage2.settings import (
     RedAgent,
     checked_actions,
@@ -24,6 +22,8 @@ from phalanx.cage2.settings import (
     red_agent_plan,
     rule_set_number,
 )
+from phalanx.compiled.rule import records
+from phalanx.compiled.team import Crew
 from phalanx.errors import ConfigError, choices
 
 DTYPES = ("float32", "uint8")

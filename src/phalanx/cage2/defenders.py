@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from phalanx.cage2.scenario import (
+from phalanx.cage2.rules.scenario import (
     ACTION_MONITOR,
     ACTION_SLEEP,
     NO_HOST,

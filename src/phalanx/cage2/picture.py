@@ -1,7 +1,7 @@
 """One network as text: what blue sees beside what is true."""
 
-from phalanx.cage2.network import RUNNING, Network
-from phalanx.cage2.scenario import ALL_RED_AGENTS, DECOYS, HOSTS
+from phalanx.cage2.rules.network import RUNNING, Network
+from phalanx.cage2.rules.scenario import ALL_RED_AGENTS, DECOYS, HOSTS
 
 ACTIVITY = ("-", "Scan", "?", "Exploit")
 COMPROMISED = ("No", "Unknown", "User", "Privileged")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from phalanx.cage2.scenario import HOST_OF_ACTION, REMOVE, RESTORE, VERB_OF_ACTION
+from phalanx.cage2.rules.scenario import HOST_OF_ACTION, REMOVE, RESTORE, VERB_OF_ACTION
 from phalanx.cage2.workflow import judge
 from phalanx.errors import ConfigError
 

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from phalanx.cage2.attackers import LAST_STEP
-from phalanx.cage2.network import ACTIVE, NAME_KNOWN, RUNNING, UNKNOWN
-from phalanx.cage2.observation import NUM_BITS, ROAMS
-from phalanx.cage2.scenario import (
+from phalanx.cage2.rules.attackers import LAST_STEP
+from phalanx.cage2.rules.network import ACTIVE, NAME_KNOWN, RUNNING, UNKNOWN
+from phalanx.cage2.rules.observation import NUM_BITS, ROAMS
+from phalanx.cage2.rules.scenario import (
     ALL_RED_AGENTS,
     DECOYS,
     EXPLOIT_PORTS,

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from phalanx.cage2.rule import COMPILED
-from phalanx.cage2.scenario import ALL_RED_AGENTS, DRAWN, NUM_ACTIONS, RED_AGENTS, RULE_SETS
+from phalanx.cage2.rules.scenario import ALL_RED_AGENTS, DRAWN, NUM_ACTIONS, RED_AGENTS, RULE_SETS
+from phalanx.compiled.rule import COMPILED
 from phalanx.errors import ActionError, ConfigError, choices
 
 MAX_HORIZON = 10_000

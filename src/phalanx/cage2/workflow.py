@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from phalanx.cage2.scenario import (
+from phalanx.cage2.rules.scenario import (
     DEFENDER,
     ENTERPRISE_HOSTS,
     NUM_HOSTS,

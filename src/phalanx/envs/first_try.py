@@ -12,7 +12,7 @@ from gymnasium import Env
 from phalanx.envs.auto import num_cores
 from phalanx.envs.factories import Factory
 from phalanx.envs.faults import how_it_ended
-from phalanx.envs.nurse import (
+from phalanx.envs.fork_client import (
     CannotGo,
     Ended,
     Nurse,

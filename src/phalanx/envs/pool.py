@@ -21,15 +21,15 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import Env, Space
 
-from phalanx.envs.arrived import Arrived, Quiet, gather, quiet
 from phalanx.envs.closing import close_in_time
 from phalanx.envs.factories import Factory
 from phalanx.envs.faults import Fault, FaultLog, PoolClosed
-from phalanx.envs.nurse import Nurse
+from phalanx.envs.fork_client import Nurse
+from phalanx.envs.processes import CLOSE_S, TICK_S
+from phalanx.envs.received import Arrived, Quiet, gather, quiet
 from phalanx.envs.serial import Serial
 from phalanx.envs.settings import Rules
 from phalanx.envs.shared_memory import BEGIN, SEED, WITH_OPTIONS, Board, Ints, Shape
-from phalanx.envs.staff import CLOSE_S, TICK_S
 from phalanx.envs.trial import Trial
 from phalanx.envs.workers import Workers, open_workers
 from phalanx.errors import ConfigError, PhalanxError

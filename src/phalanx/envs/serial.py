@@ -9,9 +9,9 @@ import numpy as np
 from phalanx.envs.block import Block, Info
 from phalanx.envs.factories import Factory
 from phalanx.envs.faults import Fault, PoolClosed, peak_memory_mb
+from phalanx.envs.processes import OnFault
 from phalanx.envs.settings import Rules
 from phalanx.envs.shared_memory import Board, Ints
-from phalanx.envs.staff import OnFault
 from phalanx.envs.worker import use
 
 

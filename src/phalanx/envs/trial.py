@@ -24,9 +24,9 @@ from phalanx.envs.closing import close_in_time
 from phalanx.envs.factories import Factory, OneEach
 from phalanx.envs.layout import Layout
 from phalanx.envs.objects import Objects, layout_of
-from phalanx.envs.places import GIVEN, import_from
 from phalanx.envs.thread_time import Account, quiet_mean
 from phalanx.errors import ConfigError
+from phalanx.importing import GIVEN, import_from
 
 EnvSpec = str | Callable[[], Env[Any, Any]] | Sequence[Callable[[], Env[Any, Any]]]
 

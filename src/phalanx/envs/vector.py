@@ -11,9 +11,9 @@ from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError, ResetNeed
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_differing_spaces, batch_space
 
-from phalanx.envs.arrived import Arrived
 from phalanx.envs.making import opened
 from phalanx.envs.pool import Pool
+from phalanx.envs.received import Arrived
 from phalanx.envs.reset_mask import taken_out
 from phalanx.errors import ConfigError
 

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from phalanx.envs.block import Info
-from phalanx.envs.nurse import Nurse
+from phalanx.envs.fork_client import Nurse
 from phalanx.envs.objects import Objects
+from phalanx.envs.processes import TICK_S, Staff
 from phalanx.envs.settings import Rules
 from phalanx.envs.shared_memory import CALL, RECOVER, WITH_OPTIONS, Board, Ints, Shape
-from phalanx.envs.staff import TICK_S, Staff
 from phalanx.envs.trial import Trial
 from phalanx.envs.waiting import Bell, fence
 from phalanx.envs.worker import Setup, between

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from phalanx.learn.compiled.ppo_loss import STATS
 from phalanx.learn.ppo import advantage_rows
-from phalanx.learn.ppo_kernel import STATS
 from phalanx.learn.rollout import Arrays, Rollout
 from phalanx.learn.shared import UPDATES, Shared
 from phalanx.learn.stepper import Loss

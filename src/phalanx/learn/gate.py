@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from phalanx.cage2.scoring import Orders
+from phalanx.cage2.rules.scoring import Orders
 from phalanx.cage2.workflow import NUM_ORDERS
 
 MARGIN = 0.2  # of the way from the threshold to 1: where compliance is held

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from phalanx.errors import CheckpointError
-from phalanx.learn.actor import Actor
-from phalanx.learn.mlp import Floats
+from phalanx.learn.compiled.actor import Actor
+from phalanx.learn.compiled.mlp import Floats
 from phalanx.learn.rollout import Arrays, Rollout
 from phalanx.learn.stepper import Loss, Rows, Stepper, flat
 

@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
-from phalanx.envs.arrived import Arrived
 from phalanx.envs.faults import Fault
 from phalanx.envs.pool import Pool
+from phalanx.envs.received import Arrived
 from phalanx.errors import WorkerError
-from phalanx.learn.actor import Actor
+from phalanx.learn.compiled.actor import Actor
 from phalanx.learn.rollout import Arrays, Rollout, columns_of, empty_rollout
 from phalanx.learn.sampler import Stopped
 

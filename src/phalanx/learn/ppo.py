@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from phalanx.learn.ppo_kernel import STATS
+from phalanx.learn.compiled.ppo_loss import STATS
 from phalanx.learn.returns import Floats, gae
 from phalanx.learn.rollout import Arrays, Rollout
 from phalanx.learn.stepper import Loss, Rows, Stepper, to_rows

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from phalanx.cage2.rule import kernel
+from phalanx.compiled.rule import kernel
 
 Floats = npt.NDArray[np.float32]
 

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from phalanx.cage2.rule import records
-from phalanx.cage2.scoring import CONDUCT
+from phalanx.cage2.rules.scoring import CONDUCT
+from phalanx.compiled.rule import records
 
 PER_COLUMN = ("versions", "next_obs")  # all others are [T, N, ...]
 Arrays = dict[str, npt.NDArray[Any]]  # what checkpoints are made of

@@ -7,13 +7,13 @@ import numpy as np
 import numpy.typing as npt
 
 from phalanx.cage2.batch import Batch
-from phalanx.cage2.rule import records
+from phalanx.cage2.rules.scenario import NUM_ACTIONS
+from phalanx.cage2.rules.scoring import CONDUCT, NO_ORDERS, Orders
 from phalanx.cage2.saved_games import check_conducts
-from phalanx.cage2.scenario import NUM_ACTIONS
-from phalanx.cage2.scoring import CONDUCT, NO_ORDERS, Orders
-from phalanx.learn.collect import Shaping, begin_following_everywhere, collect_blocks
-from phalanx.learn.mlp import Floats
-from phalanx.learn.policy import Policy
+from phalanx.compiled.rule import records
+from phalanx.learn.compiled.collect import Shaping, begin_following_everywhere, collect_blocks
+from phalanx.learn.compiled.mlp import Floats
+from phalanx.learn.compiled.policy import Policy
 from phalanx.learn.rollout import Arrays, Rollout, empty_rollout
 
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from phalanx.cage2.crew import add
-from phalanx.cage2.rule import kernel
-from phalanx.learn.mlp import Floats
+from phalanx.compiled.rule import kernel
+from phalanx.compiled.team import add
+from phalanx.learn.compiled.mlp import Floats
 
 Ints = npt.NDArray[np.int64]
 

@@ -1,0 +1,1 @@
+"""The rules of CAGE Challenge 2: what a player would nod at."""

@@ -1,0 +1,208 @@
+"""What B-line, Meander and Sleep do next, and three attackers that the original does not have.
+
+Each sees only whether its last action succeeded, and what it knows.
+"""
+
+from phalanx.cage2.rules.network import FALSE, TRUE, Network, heads, one_of
+from phalanx.cage2.rules.scenario import (
+    B_LINE,
+    B_LINE_DETOUR,
+    COIN,
+    ENTERPRISE,
+    ENTERPRISE0,
+    ENTERPRISE1,
+    ENTERPRISE2,
+    ENTERPRISE_HOSTS,
+    MEANDER,
+    MEANDER_RESCAN,
+    NO_HOST,
+    OP_HOSTS,
+    OP_SERVER0,
+    OPERATIONAL,
+    USER1,
+    USER2,
+    USER3,
+    USER4,
+    USER_SUBNET,
+    hosts,
+)
+from phalanx.compiled.bits import ALL, all_but, has, number, only
+from phalanx.compiled.rule import rule
+
+RED_ACTIONS = (
+    "Sleep", "DiscoverRemoteSystems", "DiscoverNetworkServices", "ExploitRemoteService",
+    "PrivilegeEscalate", "Impact",
+)  # fmt: skip
+RED_SLEEP, SWEEP, SCAN, EXPLOIT, ESCALATE, IMPACT = range(len(RED_ACTIONS))
+
+Move = tuple[int, int]  # what to do, and to which host (or subnet, for a sweep)
+
+
+@rule
+def next_move(net: Network, target_die: int) -> Move:
+    """The move of whoever attacks this network."""
+    player = number(net.red)
+    if player == COIN:
+        player = whose_move(net)
+    if player in (B_LINE, B_LINE_DETOUR):
+        return b_line(net, target_die)
+    if player in (MEANDER, MEANDER_RESCAN):
+        return meander(net, target_die)
+    return RED_SLEEP, NO_HOST
+
+
+# --- B-line: one straight way to the operational server -------------------------------------------
+
+TARGET, GATEWAY = -2, -3  # the user host drawn at the start, and the host that it points to
+LINE = (
+    (SWEEP, USER_SUBNET),
+    (SCAN, TARGET), (EXPLOIT, TARGET), (ESCALATE, TARGET),
+    (SCAN, GATEWAY), (EXPLOIT, GATEWAY), (ESCALATE, GATEWAY),
+    (SWEEP, ENTERPRISE),
+    (SCAN, ENTERPRISE2), (EXPLOIT, ENTERPRISE2), (ESCALATE, ENTERPRISE2),
+    (SCAN, OP_SERVER0), (EXPLOIT, OP_SERVER0), (ESCALATE, OP_SERVER0), (IMPACT, OP_SERVER0),
+)  # fmt: skip
+FALL_BACK = (0, 1, 2, 2, 2, 2, 5, 5, 5, 5, 9, 9, 9, 12, 13)  # [step]: where a failure leads
+SCAN_GATEWAY, EXPLOIT_SERVER, LAST_STEP = 4, 12, 14
+TARGETS = hosts(USER1, USER2, USER3, USER4)
+POINT_TO_ENTERPRISE1 = hosts(USER1, USER2)
+
+# What the spare bit of `line_done` says.
+DETOUR_MADE = 15  # b_line_detour: it goes for its second user host, two before or behind the first
+STEP_IS_DUE = 15  # coin: `line_step` is B-line's next step, not its last one
+
+
+@rule
+def b_line(net: Network, target_die: int) -> Move:
+    """The next step of the line after a success, the fall-back step after a failure."""
+    step = number(net.line_step) if net.red == COIN else step_after_last(net)
+    if net.line_target == NO_HOST and step == 1:
+        net.line_target = one_of(TARGETS, target_die)
+    net.line_step = step
+    net.line_done |= only(step)
+    action, target = LINE[step]
+    if target == TARGET:
+        target = net.line_target
+    elif target == GATEWAY:
+        target = ENTERPRISE1 if has(POINT_TO_ENTERPRISE1, net.line_target) else ENTERPRISE0
+    if net.red == COIN:
+        note_for_meander(net, action, target)
+    return action, target
+
+
+@rule
+def step_after_last(net: Network) -> int:
+    """Where the success or failure of the last step leads."""
+    if net.succeeded != TRUE:
+        return FALL_BACK[net.line_step]
+    step = min(number(net.line_step) + 1, LAST_STEP)
+    if step == EXPLOIT_SERVER and net.found_nothing and not has(net.line_done, step):
+        return 1  # [Q8] the scan of the server was empty: nothing to exploit, begin again
+    if step == SCAN_GATEWAY and net.red == B_LINE_DETOUR and not has(net.line_done, DETOUR_MADE):
+        net.line_done |= only(DETOUR_MADE)
+        net.line_target += 2 if has(POINT_TO_ENTERPRISE1, net.line_target) else -2
+        return 1
+    return step
+
+
+# --- Meander: take everything, one host after the other -------------------------------------------
+
+
+@rule
+def meander(net: Network, target_die: int) -> Move:
+    """Sweep what can be swept, scan what was not scanned, escalate where it is, and then exploit
+    the next host.
+    """
+    learn_from_last_move(net)
+    if has(net.escalated, OP_SERVER0):
+        net.last_escalated = OP_SERVER0
+        return IMPACT, OP_SERVER0
+
+    for subnet in (ENTERPRISE, OPERATIONAL, USER_SUBNET):
+        if has(net.subnets, subnet) and not has(net.swept, subnet):
+            net.swept |= only(subnet)
+            return SWEEP, subnet
+
+    unscanned = net.known & (ALL ^ net.scan_tried)
+    if unscanned:  # [Q9] a scan that found nothing is never tried again
+        host = one_of(unscanned, target_die)
+        net.scan_tried |= only(host)
+        return SCAN, host
+
+    held = net.named & (ALL ^ net.escalated) & ((ALL ^ net.mapped) | net.exploited)
+    if held:
+        host = one_of(held, target_die)
+        net.escalated |= only(host)
+        net.last_escalated = host
+        return ESCALATE, host
+
+    host = one_of(
+        net.known & (ALL ^ net.exploited), target_die
+    )  # [Q10] User0 and Defender are among them
+    net.exploited |= only(host)
+    net.last_exploited = host
+    return EXPLOIT, host
+
+
+@rule
+def learn_from_last_move(net: Network) -> None:
+    """Meander's notes on its last exploit or escalation.
+
+    [Q10] A failed exploit makes it forget whole subnets.
+    """
+    if net.last_exploited != NO_HOST:
+        if net.succeeded == TRUE:
+            net.mapped |= only(net.last_exploited)
+        else:
+            net.exploited &= all_but(net.last_exploited)
+            lost = net.escalated & OP_HOSTS
+            if lost == 0:
+                lost = net.escalated & ENTERPRISE_HOSTS
+            net.escalated &= ALL ^ lost
+            net.exploited &= ALL ^ lost
+            if net.red == MEANDER_RESCAN:
+                net.scan_tried &= all_but(net.last_exploited)
+        net.last_exploited = NO_HOST
+    if net.last_escalated != NO_HOST:
+        if net.succeeded == FALSE:
+            net.escalated &= all_but(net.last_escalated)
+            if has(net.mapped, net.last_escalated):
+                net.exploited &= all_but(net.last_escalated)
+        net.last_escalated = NO_HOST
+
+
+# --- Coin: now a move of B-line's, now one of Meander's -------------------------------------------
+
+
+@rule
+def whose_move(net: Network) -> int:
+    """B_LINE or MEANDER, by a fair coin; but who has just taken a host also escalates there.
+
+    So no host is exploited while red is a mere user on it, as with the original's attackers.
+    """
+    line_moved_last = not has(net.line_done, STEP_IS_DUE)
+    if line_moved_last:
+        net.line_step = step_after_last(net)
+        net.line_done |= only(STEP_IS_DUE)
+    just_taken = net.last_exploited != NO_HOST and net.succeeded == TRUE
+    learn_from_last_move(net)
+    lines_turn = line_moved_last if just_taken else heads(net)
+    return B_LINE if lines_turn else MEANDER
+
+
+@rule
+def note_for_meander(net: Network, action: int, target: int) -> None:
+    """Meander's notes on a move of B-line's, as if it were its own."""
+    net.line_done &= all_but(STEP_IS_DUE)
+    if action == SWEEP:
+        net.swept |= only(target)
+    elif action == SCAN:
+        net.scan_tried |= only(target)
+    elif action == EXPLOIT:
+        net.exploited |= only(target)
+        net.escalated &= all_but(target)
+        net.last_exploited = target
+    else:
+        if action == ESCALATE:
+            net.escalated |= only(target)
+        net.last_escalated = target

@@ -1,0 +1,378 @@
+"""What blue sees of a network: 52 bits. What blue can remember: numbers made of them and of its own
+actions.
+"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from phalanx.cage2.rules.network import Network
+from phalanx.cage2.rules.scenario import (
+    DECOY_SPOTS,
+    FIRST_DECOY,
+    HOST_OF_ACTION,
+    NUM_ACTIONS,
+    NUM_HOSTS,
+    NUM_VERBS,
+    PLACEABLE,
+    REMOVE,
+    RESTORE,
+    SLEEP,
+    VERB_OF_ACTION,
+)
+from phalanx.cage2.settings import checked_actions, checked_horizon, checked_num_envs
+from phalanx.compiled.bits import has, number, only
+from phalanx.compiled.rule import kernel, records, rule
+from phalanx.errors import ConfigError, choices
+
+# --- the 52 bits: four per host, activity (two) and compromised (two), first bit lowest -----------
+
+NUM_BITS = 4 * NUM_HOSTS
+NO_ACTIVITY, SCAN_SEEN, EXPLOIT_SEEN = 0b00, 0b01, 0b11
+CLEAN, UNSURE, USER_LEVEL, PRIVILEGED = 0b0000, 0b0100, 0b1000, 0b1100
+ACTIVITY_OF_ALL = int("0011" * NUM_HOSTS, 2)
+COMPROMISED_OF_ALL = int("1100" * NUM_HOSTS, 2)
+
+
+@rule
+def activity(connections: int, ports: int, shell_seen: bool, new_decoy: bool) -> int:
+    """How the challenge's table names what happened on a host in this turn.
+
+    [Q12] A decoy placed there in the same turn is counted as one more entry, and listed first.
+    """
+    if connections == 0:
+        return NO_ACTIVITY
+    entries = connections + new_decoy
+    if entries >= 3 and ports >= 3:
+        return SCAN_SEEN
+    if shell_seen or (entries >= 3 and ports == 1):
+        return EXPLOIT_SEEN
+    return NO_ACTIVITY if new_decoy else SCAN_SEEN
+
+
+@rule
+def forget_activity(net: Network) -> None:
+    """Activity is shown only for the turn in which it happens."""
+    net.seen &= COMPROMISED_OF_ALL
+
+
+@rule
+def mark_cleaned(net: Network, host: int) -> None:
+    """After Restore the table says No, whatever is true."""
+    net.seen &= ~(number(PRIVILEGED) << (4 * host))
+
+
+@rule
+def mark_removed(net: Network, host: int) -> None:
+    """After Remove the table says Unknown, unless it said No.
+
+    [Q2] It says so even if the session survived.
+    """
+    if net.seen & (number(PRIVILEGED) << (4 * host)):
+        mark_cleaned(net, host)
+        net.seen |= number(UNSURE) << (4 * host)
+
+
+@rule
+def mark_activity(net: Network, host: int, seen: int) -> None:
+    """Show the turn's activity.
+
+    [Q11] An exploit sets the host to User, also where it was Privileged.
+    """
+    net.seen |= number(seen) << (4 * host)
+    if seen == EXPLOIT_SEEN:
+        mark_cleaned(net, host)
+        net.seen |= number(USER_LEVEL) << (4 * host)
+
+
+@rule
+def mark_malware(net: Network, host: int) -> None:
+    """Analyse found malware: Privileged, also over what the same turn's exploit said."""
+    net.seen |= number(PRIVILEGED) << (4 * host)
+
+
+@rule
+def write_bits(seen: int, row: Any) -> None:
+    """The 52 bits as 52 values."""
+    for k in range(NUM_BITS):
+        row[k] = (seen >> k) & 1
+
+
+@rule
+def read_bits(row: Any) -> int:
+    """52 values as the 52 bits."""
+    seen = number(0)
+    for k in range(NUM_BITS):
+        if row[k]:
+            seen |= number(1) << k
+    return seen
+
+
+# --- memory: everything in it follows from the 52 bits and blue's own actions ---------------------
+
+MEMORY = np.dtype(
+    [
+        ("turn", np.uint16),  # turns played in this episode
+        ("scan_turn", np.uint16, NUM_HOSTS),  # when the host last showed a scan; 0: never
+        ("exploit_turn", np.uint16, NUM_HOSTS),  # ... an exploit
+        ("decoys", np.uint8, NUM_HOSTS),  # decoys that stand by blue's own doing
+        ("last_action", np.uint8),  # NUM_ACTIONS before the first
+        # only for `memory` observations
+        ("remove_turn", np.uint16, NUM_HOSTS),  # when blue last removed there; 0: never
+        ("restore_turn", np.uint16, NUM_HOSTS),  # ... restored
+        ("exploits", np.uint8, NUM_HOSTS),  # how often the host showed an exploit
+        ("decoys_found", np.uint8, NUM_HOSTS),  # decoys that ever stood while the host was scanned
+        ("style", np.uint8),  # of the attacker: UNTOLD, STAYS or ROAMS
+    ],
+    align=True,
+)
+Memory = Any  # one record of MEMORY inside a rule
+
+# Where each part of a `history` observation begins.
+SCANNED_BEFORE = NUM_BITS  # 1 if the host ever showed a scan
+SINCE_SCAN = SCANNED_BEFORE + NUM_HOSTS  # 1 / (1 + turns since it last did), 0 if never
+SINCE_EXPLOIT = SINCE_SCAN + NUM_HOSTS
+SINCE_ACTIVITY = SINCE_EXPLOIT + NUM_HOSTS  # since either
+STANDING = SINCE_ACTIVITY + NUM_HOSTS  # one per decoy that can stand, in the order of DECOY_SPOTS
+LAST_VERB = STANDING + len(
+    DECOY_SPOTS
+)  # one-hot: Analyse, Remove, the decoys, Restore, Sleep, Monitor
+LAST_HOST = LAST_VERB + NUM_VERBS  # one-hot; nothing for Sleep and Monitor
+SHARE_PASSED = LAST_HOST + NUM_HOSTS  # turns played / horizon
+HISTORY_SIZE = SHARE_PASSED + 1
+
+# ... and of a `memory` observation, after those.
+SINCE_REMOVE = HISTORY_SIZE
+SINCE_RESTORE = SINCE_REMOVE + NUM_HOSTS
+EXPLOITS = SINCE_RESTORE + NUM_HOSTS  # exploits seen, as a share of MANY
+FOUND = EXPLOITS + NUM_HOSTS  # one per decoy that red can know of, in the order of DECOY_SPOTS
+STYLE = FOUND + len(DECOY_SPOTS)  # one-hot: the attacker stays at its first host, or roams
+MEMORY_SIZE = STYLE + 2
+MANY = 8
+UNTOLD, STAYS, ROAMS = range(3)
+SECOND_SCAN = 3  # the turn in which an attacker shows its style
+
+# What no defender can see, after those: it shows what not seeing it costs.
+TRUTH_SIZE = 3 * NUM_HOSTS
+
+OBS_SIZES = {
+    "bits": NUM_BITS,
+    "history": HISTORY_SIZE,
+    "memory": MEMORY_SIZE,
+    "truth": MEMORY_SIZE + TRUTH_SIZE,
+}
+BITS, HISTORY, MEMORISED, TRUE = range(4)  # the same for rules, in the same order
+
+
+def observation_kind(name: str) -> int:
+    if name not in OBS_SIZES:
+        raise ConfigError(choices("observation", name, tuple(OBS_SIZES)))
+    return list(OBS_SIZES).index(name)
+
+
+_SPOT_HOSTS = np.array([host for host, _ in DECOY_SPOTS], np.int64)
+_SPOT_DECOYS = np.array([decoy for _, decoy in DECOY_SPOTS], np.int64)
+
+
+@rule
+def forget(memory: Memory) -> None:
+    """A new episode: nothing was seen, nothing done."""
+    memory.turn = 0
+    for host in range(NUM_HOSTS):
+        memory.scan_turn[host] = 0
+        memory.exploit_turn[host] = 0
+        memory.decoys[host] = 0
+        memory.remove_turn[host] = 0
+        memory.restore_turn[host] = 0
+        memory.exploits[host] = 0
+        memory.decoys_found[host] = 0
+    memory.last_action = NUM_ACTIONS
+    memory.style = UNTOLD
+
+
+@rule
+def remember(memory: Memory, action: int, seen: int) -> None:
+    """Take in one turn: blue's own action and the bits that it was shown."""
+    memory.turn += 1
+    memory.last_action = action
+    verb, host = number(VERB_OF_ACTION[action]), number(HOST_OF_ACTION[action])
+    if verb == REMOVE:
+        memory.remove_turn[host] = memory.turn
+    elif verb == RESTORE:
+        memory.restore_turn[host] = memory.turn
+        memory.decoys[host] = 0
+    elif FIRST_DECOY <= verb < RESTORE and has(
+        PLACEABLE[host, memory.decoys[host]], verb - FIRST_DECOY
+    ):
+        memory.decoys[host] |= only(verb - FIRST_DECOY)
+    active = seen & ACTIVITY_OF_ALL
+    if memory.turn == SECOND_SCAN:
+        memory.style = style_of(memory, active)
+    if active:
+        for host in range(NUM_HOSTS):
+            shown = (active >> (4 * host)) & 0b11
+            if shown == SCAN_SEEN:
+                memory.scan_turn[host] = memory.turn
+                memory.decoys_found[host] |= memory.decoys[host]
+            elif shown == EXPLOIT_SEEN:
+                memory.exploit_turn[host] = memory.turn
+                memory.exploits[host] = min(MANY, memory.exploits[host] + 1)
+
+
+@rule
+def style_of(memory: Memory, active: int) -> int:
+    """Who scans a first host in turn 2 either stays with it in turn 3, or goes on to another."""
+    style = UNTOLD
+    for host in range(NUM_HOSTS):
+        if memory.scan_turn[host] == SECOND_SCAN - 1:
+            others = active & ~(number(0b11) << (4 * host))
+            style = ROAMS if others else STAYS
+    return style
+
+
+@rule
+def nearness(turn: int, now: int) -> np.float32:
+    """1 for this turn, 1/2 for the last, 1/3 for the one before, ...; 0 for never."""
+    return np.float32(0) if turn == 0 else np.float32(1) / np.float32(1 + now - turn)
+
+
+@rule
+def write_history(memory: Memory, seen: int, horizon: int, row: Any) -> None:
+    """The 52 bits and what blue remembers, as HISTORY_SIZE numbers from 0 to 1."""
+    write_bits(seen, row)
+    now = number(memory.turn)
+    for host in range(NUM_HOSTS):
+        scan, exploit = number(memory.scan_turn[host]), number(memory.exploit_turn[host])
+        row[SCANNED_BEFORE + host] = np.float32(scan > 0)
+        row[SINCE_SCAN + host] = nearness(scan, now)
+        row[SINCE_EXPLOIT + host] = nearness(exploit, now)
+        row[SINCE_ACTIVITY + host] = nearness(max(scan, exploit), now)
+    for spot in range(len(_SPOT_HOSTS)):
+        row[STANDING + spot] = (memory.decoys[_SPOT_HOSTS[spot]] >> _SPOT_DECOYS[spot]) & 1
+    for k in range(LAST_VERB, SHARE_PASSED):
+        row[k] = 0
+    action = number(memory.last_action)
+    if action < NUM_ACTIONS:
+        row[LAST_VERB + number(VERB_OF_ACTION[action])] = 1
+        if VERB_OF_ACTION[action] < SLEEP:
+            row[LAST_HOST + number(HOST_OF_ACTION[action])] = 1
+    row[SHARE_PASSED] = np.float32(now) / np.float32(horizon)
+
+
+@rule
+def write_memory(memory: Memory, row: Any) -> None:
+    """What a `memory` observation has after the numbers of a `history` observation."""
+    now = number(memory.turn)
+    for host in range(NUM_HOSTS):
+        row[SINCE_REMOVE + host] = nearness(number(memory.remove_turn[host]), now)
+        row[SINCE_RESTORE + host] = nearness(number(memory.restore_turn[host]), now)
+        row[EXPLOITS + host] = np.float32(memory.exploits[host]) / np.float32(MANY)
+    for spot in range(len(_SPOT_HOSTS)):
+        row[FOUND + spot] = (memory.decoys_found[_SPOT_HOSTS[spot]] >> _SPOT_DECOYS[spot]) & 1
+    row[STYLE] = np.float32(memory.style == STAYS)
+    row[STYLE + 1] = np.float32(memory.style == ROAMS)
+
+
+@rule
+def write_what_is_seen(memory: Memory, seen: int, kind: int, horizon: int, row: Any) -> None:
+    """The observation of this kind, as far as blue can know it."""
+    if kind == BITS:
+        write_bits(seen, row)
+    else:
+        write_history(memory, seen, horizon, row)
+    if kind >= MEMORISED:
+        write_memory(memory, row)
+
+
+@rule
+def write_truth(net: Network, row: Any) -> None:
+    """Red's true standing on each host: address known, ports known, access from 0 to 1."""
+    for host in range(NUM_HOSTS):
+        row[host] = (net.known >> host) & 1
+        row[NUM_HOSTS + host] = (net.scanned >> host) & 1
+        row[2 * NUM_HOSTS + host] = (
+            np.float32(((net.sessions >> host) & 1) + ((net.root >> host) & 1)) / 2
+        )
+
+
+# --- the same outside the game --------------------------------------------------------------------
+
+
+@kernel
+def remember_turns(
+    memories: Any, actions: Any, bits: Any, kind: int, horizon: int, obs: Any
+) -> None:
+    for i in range(len(memories)):
+        seen = read_bits(bits[i])
+        remember(memories[i], number(actions[i]), seen)
+        write_what_is_seen(memories[i], seen, kind, horizon, obs[i])
+
+
+@kernel
+def forget_all(memories: Any, kind: int, horizon: int, obs: Any) -> None:
+    for i in range(len(memories)):
+        forget(memories[i])
+        write_what_is_seen(memories[i], 0, kind, horizon, obs[i])
+
+
+@kernel
+def write_masks(decoys: Any, masks: Any) -> None:
+    for i in range(len(decoys)):
+        for action in range(NUM_ACTIONS):
+            verb, host = number(VERB_OF_ACTION[action]), number(HOST_OF_ACTION[action])
+            masks[i, action] = (
+                verb < FIRST_DECOY
+                or verb >= RESTORE
+                or has(PLACEABLE[host, decoys[i, host]], verb - FIRST_DECOY)
+            )
+
+
+class History:
+    """Observations made outside the game, from the 52 bits and blue's own actions alone.
+
+    history = History(num_envs=1, horizon=100)
+    obs = history.begin()                   # float32 [N, HISTORY_SIZE]
+    obs = history.observe(actions, bits)    # after each turn: actions played, bits returned
+    history.action_masks()                  # bool [N, 145]: False for decoys that cannot be placed
+
+    observation: bits, history or memory.
+    """
+
+    def __init__(
+        self, num_envs: int = 1, *, horizon: int = 100, observation: str = "history"
+    ) -> None:
+        self.horizon = checked_horizon(horizon)
+        self.kind = observation_kind(observation)
+        if self.kind == TRUE:
+            raise ConfigError("truth observations are made inside the game only; give another")
+        self.memories = records(checked_num_envs(num_envs), MEMORY)
+        self._shape = num_envs, OBS_SIZES[observation]
+        self.begin()
+
+    def begin(self) -> npt.NDArray[np.float32]:
+        obs = np.empty(self._shape, np.float32)
+        forget_all(self.memories, self.kind, self.horizon, obs)
+        return obs
+
+    def observe(self, actions: npt.ArrayLike, bits: npt.ArrayLike) -> npt.NDArray[np.float32]:
+        size = len(self.memories)
+        obs = np.empty(self._shape, np.float32)
+        played, shown = checked_actions(np.asarray(actions), size), np.asarray(bits, np.float32)
+        if shown.shape != (size, NUM_BITS):
+            raise ConfigError(f"bits must have the shape {(size, NUM_BITS)}, got {shown.shape}")
+        shown = np.ascontiguousarray(shown)
+        remember_turns(self.memories, played, shown, self.kind, self.horizon, obs)
+        return obs
+
+    def action_masks(self) -> npt.NDArray[np.bool_]:
+        return action_masks(self.memories["decoys"])
+
+
+def action_masks(decoys: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
+    """bool [N, 145]: False for a decoy that blue knows it cannot place. decoys: uint8 [N, 13] that
+    stand.
+    """
+    masks = np.empty((len(decoys), NUM_ACTIONS), np.bool_)
+    write_masks(decoys, masks)
+    return masks

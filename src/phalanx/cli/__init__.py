@@ -1,0 +1,1 @@
+"""The command `phalanx`: one file for each of its commands."""

@@ -1,0 +1,229 @@
+"""The command `phalanx explain`: plays a defender, and tells what it does and what that costs."""
+
+import dataclasses
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+import phalanx
+from phalanx.cage2.rules.network import RUNNING
+from phalanx.cage2.rules.scenario import HOST_OF_ACTION
+from phalanx.display import progress_display
+from phalanx.files import write_json
+from phalanx.play.episodes import begin, end, new_batch, next_actions
+from phalanx.play.evaluate import order_numbers
+from phalanx.play.explain import (
+    DECOYED,
+    KIND_OF_ACTION,
+    LIGHT,
+    Explanation,
+    Move,
+    Record,
+    blank_record,
+    explain,
+)
+from phalanx.play.explain_config import ExplainConfig
+from phalanx.play.players import Player, open_players, remarks
+
+
+def main(config: ExplainConfig) -> int:
+    """The command: tables for each attacker, and JSON and a picture if asked for."""
+    figure = None
+    if config.plot is not None:
+        from phalanx.show.plots import blank_figure
+
+        figure = blank_figure()
+    told: list[Explanation] = []
+    with progress_display("turns") as progress:
+        total = config.episodes * config.horizon * len(config.red_agent)
+        task = progress.add_task("starting", total=total, note="")
+
+        def played(red_agent: str, turns: int) -> None:
+            progress.update(task, advance=turns, description=f"against {red_agent}")
+
+        told.extend(explanations(config, played))
+    for one in told:
+        show(config, one)
+    if config.json is not None:
+        write_json(config.json, as_json(config, told))
+    if config.plot is not None:
+        from phalanx.show.explain_picture import draw_explanations
+        from phalanx.show.plots import save_picture
+
+        title = f"What {config.target} does, and what that costs (rules {config.played.rules})"
+        draw_explanations(figure, title, told)
+        save_picture(figure, config.plot)
+    return 0
+
+
+# --- playing --------------------------------------------------------------------------------------
+
+
+def explanations(
+    config: ExplainConfig, played: Callable[[str, int], None] = lambda *_: None
+) -> Iterator[Explanation]:
+    """The figures against each attacker. `played` hears: attacker, turns."""
+    (player,) = open_players(config.played)
+    for line in remarks([player], config.played.rules):
+        print(f"phalanx: {line}", file=sys.stderr)
+    for red_agent in config.red_agent:
+        yield explain(red_agent, record_episodes(config, red_agent, player, played))
+
+
+def record_episodes(
+    config: ExplainConfig,
+    red_agent: str,
+    player: Player,
+    played: Callable[[str, int], None] = lambda *_: None,
+) -> Record:
+    """Play the episodes that `phalanx evaluate` plays, and keep what happened in each turn."""
+    record = blank_record(config.horizon, config.episodes)
+    orders = order_numbers(config.workflow or player.workflow, config.episodes)
+    for first in range(0, config.episodes, player.at_once):
+        chosen = slice(first, min(first + player.at_once, config.episodes))
+        size = chosen.stop - first
+        batch = new_batch(config.played, red_agent, (config.horizon,), player, first, size)
+        mine = None if orders is None else orders[chosen]
+        defender = begin(config.played, player, first, mine)
+        for turn in range(config.horizon):
+            record_turn(record, (turn, chosen), batch, next_actions(batch, defender))
+            played(red_agent, size)
+        end(defender)
+        for name in ("decoys", "red", "line_target"):
+            getattr(record, name)[chosen] = batch.nets[name]
+        record.returns[chosen] = batch.nets["tenths"] / 10
+        batch.close()
+    return record
+
+
+def record_turn(record: Record, at: tuple[int, slice], batch: Any, actions: Any) -> None:
+    """Play a turn and write down what was true before it and when it was scored."""
+    nets, each = batch.nets, (np.arange(batch.num_envs), HOST_OF_ACTION[actions])
+    record.actions[at] = actions
+    record.sessions[at], record.root[at] = nets["sessions"], nets["root"]
+    decoys = nets["decoys"][each]
+    batch.play(actions)
+    is_decoy = KIND_OF_ACTION[actions] == DECOYED
+    record.placed[at] = is_decoy & (nets["decoys"][each] != decoys)
+    record.scored_root[at] = nets["root"]
+    record.service_down[at] = nets["service"] & RUNNING == 0
+
+
+# --- telling --------------------------------------------------------------------------------------
+
+
+def show(config: ExplainConfig, told: Explanation) -> None:
+    """All tables of one attacker."""
+    console = Console(width=100)
+    heading = f"{config.target} against {told.red_agent}: mean return {told.mean:.2f}"
+    console.rule(Text(heading), characters="=")
+    print(
+        f"{told.episodes} episodes of {told.horizon} turns, rules {config.played.rules}, "
+        f"seed {config.seed}"
+    )
+    for table in (opening(told), decoys(told), treatments(told), losses(told)):
+        console.print(table)
+    if told.targets:
+        console.print(targets(told))
+    console.print(endings(told))
+
+
+def opening(told: Explanation) -> Table:
+    table = _table("Its opening: share of episodes", "turn", "most often", "", "next", "", text=4)
+    for turn in told.opening:
+        table.add_row(str(turn.turn), *_move(turn.first), *_move(turn.second))
+    return table
+
+
+def decoys(told: Explanation) -> Table:
+    title = "Its decoys: share of episodes"
+    table = _table(title, "host", "decoy", "placed", "stands at the end", "first placed in turn")
+    before = None
+    for use in told.decoys:
+        table.add_row(
+            use.host if use.host != before else "", use.decoy, f"{use.placed:.1%}",
+            f"{use.stands:.1%}", f"{use.first_turn:.1f}",
+        )  # fmt: skip
+        before = use.host
+    if not told.decoys:
+        table.add_row("none", "", "", "", "")
+    return table
+
+
+def treatments(told: Explanation) -> Table:
+    table = _table(
+        "When it acts: times per episode, and what a Restore met",
+        "host", "Analyse", "Remove", "Restore", "red was root", "red was user", "wasted: no red",
+        text=1,
+    )  # fmt: skip
+    for acts in (*told.acts, told.acts_in_all):
+        counts = (acts.analyse, acts.remove, acts.restore)
+        met = (acts.restore_of_root, acts.restore_of_user, acts.wasted)
+        if any(counts) or acts is told.acts_in_all:
+            shares = ["-" if share is None else f"{share:.1%}" for share in met]
+            table.add_row(acts.host, *(f"{count:.2f}" for count in counts), *shares)
+    return table
+
+
+def losses(told: Explanation) -> Table:
+    title = "Where the loss comes from: points per episode"
+    table = _table(title, "cause", "red is root", "Restores", "in all", "share", text=1)
+    total = -told.mean
+
+    def row(name: str, root: str, restore: str, points: float) -> None:
+        share = f"{points / total:.1%}" if total else "-"
+        table.add_row(name, root, restore, f"{points:.3f}", share)
+
+    for loss in sorted(told.losses, key=lambda loss: -loss.total):
+        if loss.total:
+            row(loss.host, f"{loss.root:.3f}", f"{loss.restore:.3f}", loss.total)
+    row("operational service stopped", "", "", told.service_loss)
+    root, restore = (sum(getattr(one, name) for one in told.losses) for name in ("root", "restore"))
+    row("all", f"{root:.3f}", f"{restore:.3f}", root + restore + told.service_loss)
+    return table
+
+
+def targets(told: Explanation) -> Table:
+    title = "By the user host that B-line goes for"
+    table = _table(title, "host", "share of episodes", "mean return", text=1)
+    for target in told.targets:
+        table.add_row(target.host, f"{target.share:.1%}", f"{target.mean:.2f}")
+    return table
+
+
+def endings(told: Explanation) -> Table:
+    quantiles = [f"{float(name):.0%}" for name in told.quantiles]
+    names = (*quantiles, f"episodes that lose {LIGHT:g} at most")
+    table = _table("How it ends: quantiles of the return", *names, text=0)
+    values = (f"{value:.1f}" for value in told.quantiles.values())
+    table.add_row(*values, f"{told.share_light:.1%}")
+    return table
+
+
+def _table(title: str, *names: str, text: int = 2) -> Table:
+    """A table whose first `text` columns are words and the others numbers."""
+    table = Table(box=SIMPLE_HEAD, title=title, title_justify="left")
+    for k, name in enumerate(names):
+        table.add_column(name, justify="left" if k < text and name else "right")
+    return table
+
+
+def _move(move: Move | None) -> tuple[str, str]:
+    return ("-", "") if move is None else (move.action, f"{move.share:.1%}")
+
+
+def as_json(config: ExplainConfig, told: list[Explanation]) -> dict[str, Any]:
+    return {
+        "phalanx": phalanx.__version__,
+        "policy": config.target,
+        "rules": config.played.rules,
+        "workflow": config.workflow,
+        "seed": config.seed,
+        "attackers": [dataclasses.asdict(one) for one in told],
+    }

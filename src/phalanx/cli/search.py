@@ -1,0 +1,172 @@
+"""The command `phalanx search`: a live table of the best orders, and the last table."""
+
+import sys
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from phalanx.cage2.workflow import order_name, short_name
+from phalanx.display import progress_display
+from phalanx.errors import MissingError
+from phalanx.search.config import SearchConfig
+from phalanx.search.search import Search, search
+from phalanx.statistics import half_width
+from phalanx.training.run import Run
+from phalanx.training.update_record import compliance_of, in_words, passes_gate
+from phalanx.trust import asked_again
+
+SHOWN = 10  # orders of the live table
+SURE = 1.96  # standard deviations that the 95 % interval of a Gaussian belief reaches
+
+
+def main(config: SearchConfig) -> int:
+    """Search with a live table, then say who won and by how much."""
+    with progress_display(None) as progress:
+        task = progress.add_task("searching", total=None, note="")
+
+        def heard(found: Search, run: Run | None) -> None:
+            if run is None:  # not in the middle of training
+                if progress.below is None:
+                    progress.say(opening(found))
+                progress.below = best_so_far(found)
+            note = how_it_goes(found, run)
+            progress.update(
+                task, description=found.phase, completed=share(found, run), total=1.0, note=note
+            )
+
+        found = search(config, heard)
+    print(
+        f"{found.episodes:,} episodes in {found.seconds:.0f} s, {len(found.visits)} of "
+        f"{len(found.config.candidates())} orders tried; folder {found.folder.path}"
+    )
+    if found.stopped:
+        if found.workshop.unfinished:
+            print(f"and {found.workshop.unfinished:,} of a training that was under way, saved")
+        again = f"--resume {found.folder.path}{asked_again(found.config.as_dict())}"
+        print(f"stopped; continue with phalanx search {again}", file=sys.stderr)
+        return 130
+    if found.config.parts > 1:
+        show_shard(found)
+        return 0
+    show_results(found)
+    draw(found)
+    return 0
+
+
+def draw(found: Search) -> None:
+    """The plots, where matplotlib is installed."""
+    try:
+        from phalanx.show.plots import draw_search
+
+        draw_search(found.folder.path)
+    except MissingError as error:
+        print(f"no plots: {error}")
+
+
+def opening(found: Search) -> str:
+    """What is searched, and where."""
+    c = found.config
+    return (
+        f"searching {len(c.candidates())} orders against {c.red_agent}, {c.budget:,} episodes; "
+        f"folder {found.folder.path}"
+    )
+
+
+def share(found: Search, run: Run | None) -> float:
+    """How far the budget is spent, the training under way included."""
+    done = found.episodes
+    if run is not None and found.phase != "training without workflows":
+        done += run.episodes
+    return min(1.0, done / found.config.budget)
+
+
+def how_it_goes(found: Search, run: Run | None) -> str:
+    """How many orders were tried; of a training run under way, how fast and how well."""
+    words = [f"{len(found.visits)} orders tried"]
+    if run is not None and run.recent:
+        mean = sum(episode.total for episode in run.recent) / len(run.recent)
+        words.append(f"{run.episodes:,} episodes at {run.episodes / run.spent_s:,.0f} a second")
+        words += [f"return {mean:.1f}", in_words(compliance_of(run.recent))]
+    return " · ".join(words)
+
+
+def best_so_far(found: Search) -> Table:
+    """The best orders by what is believed of them; below those that came nearest to the gate."""
+    table = new_table(f"best of {len(found.visits)} orders tried")
+    beliefs = found.beliefs
+    by_number = {visit.workflow: visit for visit in found.visits}
+    passed = beliefs.ranking()
+    others = [number for number in beliefs.nearest_to_passing() if number not in passed]
+    for number in (passed + others)[:SHOWN]:
+        visit = by_number[number]
+        reach = half_width(visit.stderr, visit.measured_episodes)
+        measured = _pair(visit.measured_return, reach)
+        believed = _pair(beliefs.returns.mean[number], SURE * beliefs.returns.std[number])
+        table.add_row(
+            short_name(number), str(number), measured,
+            f"{visit.compliance or 0:.1%}", f"{visit.fixes_per_episode:.1f}",
+            believed if visit.passed else "did not pass the gate",
+        )  # fmt: skip
+    return table
+
+
+def new_table(title: str, last: str = "believed") -> Table:
+    table = Table(box=SIMPLE_HEAD, title=title)
+    for name in ("workflow", "number", "return", "compliance", "fixes", last):
+        table.add_column(name, justify="left" if name in ("workflow", last) else "right")
+    return table
+
+
+def show_shard(found: Search) -> None:
+    Console(width=100).print(best_so_far(found))
+    print(
+        f"shard {found.config.shard}; when all are done: phalanx search --merge "
+        f"{found.folder.path} ..."
+    )
+
+
+def show_results(found: Search) -> None:
+    """The winner beside the runners-up and the learner without workflows, on the same dice."""
+    config = found.config
+    table = new_table(
+        f"{config.red_agent}, {config.horizon} turns, rules {config.rules}: mean return ± 95 %, "
+        f"{config.confirm_episodes} fresh episodes each",
+        "what",
+    )
+    for row in found.confirmed:
+        number = row["workflow"]
+        table.add_row(
+            "-" if number is None else short_name(number), "-" if number is None else str(number),
+            _pair(row["mean"], row["high"] - row["mean"]),
+            "-" if row["compliance"] is None else f"{row['compliance']:.1%}",
+            f"{row['fixes_per_episode']:.1f}", row["name"],
+        )  # fmt: skip
+    Console(width=100).print(table)
+    assert found.winner is not None
+    print(
+        f"winner: {order_name(found.winner)} (number {found.winner}); its policy: "
+        f"{found.folder.path / 'policies' / 'winner.npz'}"
+    )
+    gate = (
+        f"the gate (compliance {config.compliance_threshold:.0%}, {config.min_fixes:g} fixes an "
+        "episode)"
+    )
+    if not any(passes_gate(row, config) for row in found.finals):
+        print(
+            f"no order passed {gate}: the winner is the best of those that came nearest; more "
+            "--alignment-lambda or --total-episodes may help"
+        )
+    elif not passes_gate(found.confirmed[0], config):
+        print(f"the winner passed {gate} in the finals, but not in this table")
+    if found.difference is not None:
+        d = found.difference
+        print(
+            f"winner minus the learner without workflows, at {config.total_episodes:,} episodes "
+            f"each and on the same dice: {d['mean']:+.2f} ± {d['high'] - d['mean']:.2f}"
+        )
+
+
+def _pair(mean: Any, reach: Any) -> str:
+    return f"{mean:.2f} ± {reach:.2f}"

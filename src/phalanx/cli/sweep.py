@@ -1,0 +1,78 @@
+"""The command `phalanx sweep`: a progress line, and the combinations, best first."""
+
+import sys
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from phalanx.cluster.sweep import Sweep, sweep
+from phalanx.cluster.sweep_config import SweepConfig
+from phalanx.display import progress_display
+
+
+def main(config: SweepConfig) -> int:
+    """Sweep with a progress line, then show the combinations, best first."""
+    with progress_display(None) as progress:
+        total, begun = len(config.trials), False
+        task = progress.add_task("sweep", total=total, note="starting Ray")
+
+        def heard(swept: Sweep) -> None:
+            nonlocal begun
+            if not begun:
+                progress.say(f"sweeping: {total} trials; folder {swept.path}")
+                begun = True
+            note = f"{len(swept.outcomes)} of {total} trials done"
+            note += f", {len(swept.running)} running"
+            best = swept.ranking()[0]
+            if best.mean is not None:
+                note += f" · best {best.mean:.2f} {best.name}"
+            if swept.stopped:
+                note = "stopping: running trials save what they have"
+            progress.update(task, completed=sum(swept.progress.values()), note=note)
+
+        swept = sweep(config, heard)
+    done = sum(outcome.state == "finished" for outcome in swept.outcomes.values())
+    print(
+        f"{done} of {len(config.trials)} trials finished in {swept.seconds:.0f} s; folder "
+        f"{swept.path}"
+    )
+    show(swept)
+    if swept.stopped:
+        print("stopped; phalanx train --resume continues a stopped trial", file=sys.stderr)
+        return 130
+    return 1 if swept.failed else 0
+
+
+def show(swept: Sweep) -> None:
+    """The combinations, best first, and below each the trials of it that did not finish."""
+    table = Table(box=SIMPLE_HEAD)
+    for name in ("combination", "seeds", "mean return", "episodes/s", "folder"):
+        right = name in ("mean return", "episodes/s")
+        table.add_column(name, justify="right" if right else "left", overflow="fold")
+    for one in swept.ranking():
+        if one.seeds:
+            table.add_row(
+                _lines(one.name), ",".join(map(str, one.seeds)), _pair(one.mean, one.half_width),
+                f"{one.episodes_per_s:,.0f}", Text(one.folder),
+            )  # fmt: skip
+        for trial in swept.config.trials:
+            outcome = swept.outcome(trial)
+            if trial.combination == one.name and outcome.state != "finished":
+                what = outcome.error or str(trial.path.relative_to(swept.path))
+                table.add_row(
+                    _lines(one.name), str(trial.config.seed), outcome.state, "", Text(what)
+                )
+    Console(width=max(100, Console().width)).print(table)
+    several = any(len(one.seeds) > 1 for one in swept.ranking())
+    over = "over seeds (Student's t)" if several else "over the last episodes of one seed"
+    print(f"return of the last episodes in training ± its 95 % interval {over}")
+
+
+def _lines(combination: str) -> Text:
+    return Text(combination.replace(" ", "\n"))
+
+
+def _pair(mean: float | None, half_width: float | None) -> str:
+    return f"{mean:.2f}" + ("" if half_width is None else f" ± {half_width:.2f}")

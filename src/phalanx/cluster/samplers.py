@@ -1,0 +1,435 @@
+"""Samplers on other machines.
+
+A sampler is a Ray actor that holds environments and a copy of the policy. It is asked for whole
+rollouts; they come back as arrays through the object store, and weights go out once per version, as
+one reference. To the loops of training a remote sampler is a sampler like any other.
+"""
+
+import contextlib
+import os
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+import phalanx
+from phalanx.cage2.rules.scoring import Orders
+from phalanx.cage2.settings import kinds_of_episodes
+from phalanx.cluster.ray import (
+    Workplace,
+    connect,
+    fetch,
+    first_line,
+    import_ray,
+    last_line,
+    living_ray,
+    move_to,
+    workplace,
+)
+from phalanx.compiled.team import Crew
+from phalanx.envs.faults import Fault, FaultLog
+from phalanx.errors import ConfigError, PhalanxError, WorkerError
+from phalanx.learn.compiled.stepper import CompiledStepper
+from phalanx.learn.rollout import Arrays, Rollout, side_by_side
+from phalanx.learn.sampler import Stopped
+from phalanx.training.config import TrainConfig
+from phalanx.training.on_pool import open_intake, open_networks
+from phalanx.training.recipe import (
+    Network,
+    Recipe,
+    count_threads,
+    find_network,
+    make_policy,
+    open_learner,
+    open_recipe,
+    open_source,
+    orders_of,
+    plain_is_asked,
+)
+
+START_S = 120.0  # in which samplers must have opened their environments, or be back
+POLL_S = 0.2  # between looks at whether the run is to stop
+
+
+# --- on the other side ----------------------------------------------------------------------------
+
+
+class Player:
+    """What runs in a Ray actor: environments, and a copy of the policy."""
+
+    def __init__(
+        self, config: TrainConfig, first_index: int, place: Workplace | None = None
+    ) -> None:
+        self.error, self.played = "", 0
+        if place is not None:
+            move_to(place)
+        try:
+            warnings.simplefilter("ignore")
+            self.recipe = open_recipe(config, first_index=first_index)
+            self.sampler = self.recipe.sampler
+        except Exception as error:  # it would arrive as pages of Ray's
+            kind = "" if isinstance(error, PhalanxError) else f"{type(error).__name__}: "
+            self.error = kind + " ".join(str(error).split())
+
+    def describe(self) -> dict[str, Any]:
+        """Who and where it is, and what its environments take and give."""
+        facts: dict[str, Any] = {
+            "error": self.error,
+            "version": phalanx.__version__,
+            "node": import_ray().get_runtime_context().get_node_id(),
+            "pid": os.getpid(),
+            "played": self.played,
+        }
+        pool = None if self.error else getattr(self.sampler, "pool", None)
+        if pool is not None:
+            facts["spaces"] = pool.single_observation_space, pool.single_action_space
+        return facts
+
+    def collect(self, weights: Any, version: int, shaping: Any, prices: Any) -> tuple[Any, Any]:
+        """One rollout with these weights, and the returns of the episodes under way."""
+        if prices is not None:
+            self.sampler.orders.gains[:], self.sampler.orders.costs[:] = prices
+        self.sampler.take(weights, version)
+        self.played += 1
+        # What lies in the object store is read-only: the game would be compiled once more for that.
+        shaping = shaping._replace(weights=shaping.weights.copy())
+        return self.sampler.collect(shaping), np.array(self.sampler.running)
+
+    def save(self) -> Arrays:
+        return self.sampler.save()
+
+    def load(self, arrays: Arrays) -> None:
+        self.sampler.load({name: array.copy() for name, array in arrays.items()})
+
+
+# --- on this side ---------------------------------------------------------------------------------
+
+
+class Weights:
+    """The newest weights in the object store: put there once per version."""
+
+    def __init__(self) -> None:
+        self._version, self._reference = -1, None
+
+    def reference(self, weights: Any, version: int) -> Any:
+        if version != self._version or self._reference is None:
+            with living_ray() as ray:
+                self._reference = ray.put(weights)
+            self._version = version
+        return self._reference
+
+
+class RemoteSampler:
+    """A `Player` as a sampler. What it has lost with its node is logged, and it begins anew."""
+
+    def __init__(
+        self, actor: Any, index: int, envs: range, orders: Orders, weights: Weights, log: "Losses"
+    ) -> None:
+        self.actor, self.index, self.envs, self.orders = actor, index, envs, orders
+        self._weights, self._log = weights, log
+        self.stop: Callable[[], bool] = lambda: False
+        self.version = 0
+        self.running: Any = np.zeros(0)
+        self._down_since: float | None = None
+        self._reference: Any = None
+        self._pending: Any = None
+
+    @property
+    def faults(self) -> list[Fault]:
+        return self._log.faults
+
+    def listen(self, hook: Callable[[Fault], None]) -> None:
+        """Tell `hook` of each sampler that is lost."""
+        self._log.listen(hook)
+
+    @property
+    def is_down(self) -> bool:
+        """Whether it was lost and has not played since."""
+        return self._down_since is not None
+
+    def describe(self, deadline: float) -> dict[str, Any]:
+        """What it says of itself once it has opened its environments, however often it is lost."""
+        asked = None
+        while time.monotonic() < deadline:
+            asked = asked or self._call("describe")
+            with living_ray() as ray:
+                if not ray.wait([asked], timeout=POLL_S)[0]:
+                    continue
+                try:
+                    facts = dict(ray.get(asked))
+                except ray.exceptions.RayActorError as error:
+                    asked = None
+                    self._lose(first_line(error))
+                    time.sleep(POLL_S)
+                else:
+                    self._down_since = None
+                    return facts
+        raise WorkerError(
+            f"sampler {self.index} did not start in {START_S:.0f} s; see `ray status`"
+        )
+
+    def take(self, weights: Any, version: int) -> None:
+        self._reference, self.version = self._weights.reference(weights, version), version
+
+    def ask(self, shaping: Any) -> None:
+        """Let it play a rollout, unless it does already."""
+        if self._pending is None:
+            prices = (self.orders.gains.copy(), self.orders.costs.copy())
+            told = prices if len(self.orders.allowed) else None
+            self._pending = self._call("collect", self._reference, self.version, shaping, told)
+
+    def answer(self, wait_s: float) -> Rollout | None:
+        """Its rollout if it is there in time; None if not, or if the sampler was lost."""
+        with living_ray() as ray:
+            ready, _ = ray.wait([self._pending], timeout=wait_s)
+        if not ready:
+            return None
+        reference, self._pending = self._pending, None
+        with living_ray() as ray:
+            try:
+                rollout, running = ray.get(reference)
+            except ray.exceptions.RayTaskError as error:
+                raise WorkerError(f"sampler {self.index} failed: {last_line(error)}") from None
+            except ray.exceptions.RayError as error:
+                self._lose(first_line(error))
+                return None
+        self._down_since = None
+        # Copies, all of them: a view of any part would keep the whole in the object store.
+        self.running = running.copy()
+        return Rollout(*(array.copy() for array in rollout))
+
+    def collect(self, shaping: Any) -> Rollout:
+        """One rollout, however often the sampler is lost on the way."""
+        while True:
+            self.ask(shaping)
+            rollout = self.answer(POLL_S)
+            if rollout is not None:
+                return rollout
+            if self.stop():
+                raise Stopped
+            if self.is_down:
+                time.sleep(POLL_S)
+
+    def _call(self, method: str, *arguments: Any) -> Any:
+        with living_ray():
+            return getattr(self.actor, method).remote(*arguments)
+
+    def _lose(self, why: str) -> None:
+        """One loss is logged once, however often it is asked for while it starts again."""
+        if self._down_since is None:
+            self._down_since = time.monotonic()
+            self._log.lost(self, why)
+        elif time.monotonic() - self._down_since > START_S:
+            raise WorkerError(
+                f"sampler {self.index} was lost and is not back after {START_S:.0f} s ({why}); "
+                "see `ray status`"
+            )
+
+    def save(self) -> Arrays:
+        """Its games; nothing if it has just been lost: then it begins new ones on resume."""
+        if self.is_down:
+            return {}
+        try:
+            (arrays,) = fetch([self._call("save")])
+            return dict(arrays)
+        except import_ray().exceptions.RayActorError as error:
+            self._lose(first_line(error))
+            return {}
+        except WorkerError:  # all of Ray is lost
+            return {}
+
+    def load(self, arrays: Arrays) -> None:
+        if arrays:
+            fetch([self._call("load", dict(arrays))])
+
+    def close(self) -> None:
+        with contextlib.suppress(WorkerError), living_ray() as ray:
+            ray.kill(self.actor)
+
+
+class Losses(FaultLog):
+    """Samplers that were lost; too many of them end the run."""
+
+    def __init__(self, max_restarts: int) -> None:
+        super().__init__(max_restarts, None)
+
+    def lost(self, sampler: RemoteSampler, why: str) -> None:
+        envs = tuple(sampler.envs)
+        what = f"sampler {sampler.index} was lost ({why}); its {len(envs)} environments begin anew"
+        self(Fault(what=what, env_id=None, worker=sampler.index, lost=envs))
+
+
+class Together:
+    """Several samplers as one: their rollouts side by side, in the order of their networks.
+
+    One that is lost is not waited for; its columns are missing until it is back.
+    """
+
+    def __init__(self, samplers: Sequence[RemoteSampler]) -> None:
+        self.parts = samplers
+        self._stop: Callable[[], bool] = lambda: False
+
+    @property
+    def stop(self) -> Callable[[], bool]:
+        return self._stop
+
+    @stop.setter
+    def stop(self, stop: Callable[[], bool]) -> None:
+        self._stop = stop
+        for part in self.parts:
+            part.stop = stop
+
+    @property
+    def orders(self) -> Orders:
+        return self.parts[0].orders
+
+    @property
+    def faults(self) -> list[Fault]:
+        return self.parts[0].faults
+
+    def listen(self, hook: Callable[[Fault], None]) -> None:
+        self.parts[0].listen(hook)
+
+    @property
+    def running(self) -> Any:
+        return np.concatenate([part.running for part in self.parts])
+
+    def take(self, weights: Any, version: int) -> None:
+        for part in self.parts:
+            part.take(weights, version)
+
+    def collect(self, shaping: Any) -> Rollout:
+        for part in self.parts:
+            part.ask(shaping)
+        gathered: dict[int, Rollout] = {}
+        while not gathered or any(
+            part.index not in gathered and not part.is_down for part in self.parts
+        ):
+            for part in self.parts:
+                if part.index not in gathered:
+                    if part.is_down:
+                        part.ask(shaping)
+                    rollout = part.answer(0.0 if part.is_down and gathered else POLL_S)
+                    if rollout is not None:
+                        gathered[part.index] = rollout
+            if self._stop():
+                raise Stopped
+            if not gathered:
+                time.sleep(POLL_S / 4)
+        return side_by_side([gathered[index] for index in sorted(gathered)])
+
+    def save(self) -> Arrays:
+        saved: Arrays = {}
+        for part in self.parts:
+            saved |= {f"{part.index}_{name}": array for name, array in part.save().items()}
+        return saved
+
+    def load(self, arrays: Arrays) -> None:
+        for part in self.parts:
+            prefix = f"{part.index}_"
+            mine = {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
+            part.load(mine)
+
+    def close(self) -> None:
+        for part in self.parts:
+            part.close()
+
+
+# --- from settings to samplers --------------------------------------------------------------------
+
+
+def cpus_for_each(config: TrainConfig, count: int) -> float:
+    """CPUs that a sampler reserves: as asked for, else an even share of what there is."""
+    with living_ray() as ray:
+        there = float(ray.cluster_resources().get("CPU", 0.0))
+    wanted = config.cpus_per_sampler
+    if wanted is None:
+        return min(1.0, there / count)
+    if wanted * count > there:
+        raise ConfigError(
+            f"{count} samplers with {wanted:g} CPUs each need {wanted * count:g}, but the cluster "
+            f"has {there:g}; give fewer --num-samplers or --cpus-per-sampler"
+        )
+    return wanted
+
+
+def on_ray(config: TrainConfig, network: Network | None) -> Recipe:
+    """Samplers as Ray actors; the learner stays here."""
+    if network is not None and config.network is None:
+        raise ConfigError(
+            "--runner ray needs the network by name, so that other machines can import it: give "
+            "--network module:factory"
+        )
+    leave = connect(config.ray_address)
+    try:
+        samplers, facts = open_samplers(config)
+        stepper, device, kinds = open_stepper(
+            config, network or find_network(config.network), facts
+        )
+        parts = samplers if config.algo == "impala" else [Together(samplers)]
+        source, learner = open_source(config, parts), open_learner(config, stepper)
+        nodes = len({fact["node"] for fact in facts})
+        envs = sum(len(sampler.envs) for sampler in samplers)
+        note = (
+            f"{envs} environments in {len(samplers)} samplers on {nodes} node"
+            f"{'s' if nodes > 1 else ''} of Ray"
+        )
+        return Recipe(
+            source, learner, device, count_threads(config), kinds, note, leave,
+            intake=open_intake(config, stepper) if config.env != "cage2" else None,
+        )  # fmt: skip
+    except BaseException:
+        leave()
+        raise
+
+
+def open_samplers(config: TrainConfig) -> tuple[list[RemoteSampler], list[dict[str, Any]]]:
+    """The actors, ready to play, and what they say of themselves."""
+    ray = import_ray()
+    size, count = int(config.num_envs), min(config.num_samplers, int(config.num_envs))
+    cpus = cpus_for_each(config, count)
+    remote = ray.remote(num_cpus=cpus, max_restarts=-1, max_task_retries=0)(Player)
+    log, weights, orders = Losses(config.max_restarts), Weights(), orders_of(config)
+    samplers = []
+    for index in range(count):
+        low, high = size * index // count, size * (index + 1) // count
+        part = replace(
+            config, runner="local", ray_address=None, num_envs=high - low, num_threads=1,
+            num_samplers=1, num_envs_per_worker=None, resume=None, config=None, start_from=None,
+            seed=config.seed if config.env == "cage2" else config.seed + 1_000_003 * index,
+            device="cpu", overlap=False, algo="ppo" if config.env == "cage2" else config.algo,
+        )  # fmt: skip
+        actor = remote.remote(part, low, workplace())
+        samplers.append(RemoteSampler(actor, index, range(low, high), orders, weights, log))
+    deadline = time.monotonic() + START_S
+    facts = [sampler.describe(deadline) for sampler in samplers]
+    for sampler, fact in zip(samplers, facts, strict=True):
+        where = f"sampler {sampler.index} on node {fact['node'][:8]}"
+        if fact["error"]:
+            raise WorkerError(f"{where}: {fact['error']}")
+        if fact["version"] != phalanx.__version__:
+            raise ConfigError(
+                f"{where} has phalanx {fact['version']}, this is {phalanx.__version__}; install "
+                "the same on all machines"
+            )
+    return samplers, facts
+
+
+def open_stepper(
+    config: TrainConfig, network: Network | None, facts: Sequence[dict[str, Any]]
+) -> tuple[Any, str, tuple[str, ...]]:
+    """Who learns, on what device, and the kinds of episodes."""
+    if config.env != "cage2":
+        seen, done = facts[0]["spaces"]
+        _, stepper, device = open_networks(config, seen, done, network)
+        return stepper, device, (config.env_name,)
+    policy, kinds = make_policy(config), kinds_of_episodes(config.red_agent)
+    if not plain_is_asked(config, network):
+        crew = Crew(count_threads(config))
+        return CompiledStepper(policy, crew, config.minibatch_size), "cpu", kinds
+    from phalanx.training.on_torch import open_module_stepper
+
+    return (*open_module_stepper(config, policy, network), kinds)

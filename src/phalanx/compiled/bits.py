@@ -1,0 +1,74 @@
+"""Sets of hosts, ports, exploits or decoys as bit masks: bit k set means that k is a member."""
+
+from typing import Any
+
+import numpy as np
+from numba import types
+from numba.extending import intrinsic, overload
+
+from phalanx.compiled.rule import rule
+
+ALL = 0xFFFF
+
+
+@rule
+def number(x: Any) -> int:
+    """A small number out of a table or record, wide enough to shift and to add."""
+    return np.int64(x)  # type: ignore[return-value]
+
+
+@rule
+def has(members: int, member: int) -> bool:
+    """Is it in the set?"""
+    return (number(members) >> number(member)) & 1 != 0
+
+
+@rule
+def only(member: int) -> int:
+    """The set of this one."""
+    return number(1) << number(member)
+
+
+@rule
+def all_but(member: int) -> int:
+    """The set of all others."""
+    return ALL ^ only(member)
+
+
+def count(members: int) -> int:
+    """How many members."""
+    return int(members).bit_count()
+
+
+def lowest(members: int) -> int:
+    """The first member of a set that has one."""
+    members = int(members)
+    return (members & -members).bit_length() - 1
+
+
+# The same two as single machine instructions, where the rules are compiled.
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _ctpop(typing_context: Any, x: Any) -> Any:
+    return types.int64(types.int64), lambda context, builder, signature, args: builder.ctpop(
+        args[0]
+    )
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _cttz(typing_context: Any, x: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.cttz(args[0], context.get_constant(types.boolean, True))
+
+    return types.int64(types.int64), generate
+
+
+@overload(count)
+def _compiled_count(members):  # type: ignore[no-untyped-def]
+    return lambda members: _ctpop(number(members))
+
+
+@overload(lowest)
+def _compiled_lowest(members):  # type: ignore[no-untyped-def]
+    return lambda members: _cttz(number(members))

@@ -1,0 +1,229 @@
+"""Compiled kernels on disk, until a file that they were made from changes.
+
+They are machine code and pickles: whoever can write them can run anything. So they are read only
+from a folder that no other user can write, through a descriptor of that folder, and each begins
+with its checksum.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import pickle
+import stat
+import sys
+import time
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import llvmlite
+import numba
+from numba.core.compiler import CompileResult
+from numba.core.serialize import dumps
+
+PACKAGE = Path(__file__).parent.parent
+COMPILED_FOLDERS = ("bench", "cage2", "compiled", "learn")
+OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
+DIGEST = hashlib.sha256
+TURN_S = 300.0  # how long another process, which may have been stopped, is waited for
+LOCK = ".lock"
+
+
+class KeptKernel:
+    """One function's compiled forms, as Numba's `Dispatcher` asks for them."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+
+    @property
+    def cache_path(self) -> str:
+        return str(cache_folder())
+
+    def flush(self) -> None:
+        """Forget nothing: what another source has made has another name."""
+
+    def is_kept(self, types: Any, target: Any) -> bool:
+        """Whether there is a file for arguments of these types."""
+        folder = cache_folder()
+        return folder is not None and (folder / self._name(types, target.codegen())).exists()
+
+    def load_overload(self, types: Any, target: Any) -> Any:
+        """What was compiled for these types; None if it was not, or if that cannot be used."""
+        target.refresh()
+        name, folder = self._name(types, target.codegen()), cache_folder()
+        if folder is None:
+            return None
+        try:
+            with open_private(folder) as place:
+                content = _read(place, name)
+            code = content[DIGEST().digest_size :]
+            if content != _with_checksum(name, code):
+                raise ValueError("its checksum is wrong")
+            return CompileResult._rebuild(target, *pickle.loads(code))
+        except FileNotFoundError:
+            return None
+        except Exception as error:  # a pickle that another Numba has written may raise anything
+            say(f"cannot use {folder / name} ({error!s:.100}); it is compiled anew")
+            return None
+
+    def save_overload(self, types: Any, result: Any) -> None:
+        name, folder = self._name(types, result.codegen), cache_folder()
+        if folder is None or result.library.has_dynamic_globals:
+            return
+        content = _with_checksum(name, dumps(result._reduce()))
+        try:
+            with open_private(folder) as place:
+                _write(place, name, content)
+        except OSError as error:
+            say(
+                f"cannot keep {folder / name} ({error.strerror or error}); it will be compiled anew"
+            )
+
+    def _name(self, types: Any, codegen: Any) -> str:
+        """By all that the code depends on."""
+        function = self._function
+        depends_on = (
+            source_hash(), numba.__version__, llvmlite.__version__, sys.implementation.cache_tag,
+            function.__module__, function.__code__.co_firstlineno, function.__code__.co_code,
+            types, codegen.magic_tuple(),
+        )  # fmt: skip
+        digest = DIGEST(repr(depends_on).encode()).hexdigest()[:16]
+        return f"{function.__module__}.{function.__qualname__}-{digest}.nbc"
+
+
+@contextlib.contextmanager
+def taking_turns(is_done: Callable[[], bool]) -> Iterator[None]:
+    """Of processes that begin at the same time one compiles; the others wait until it is done."""
+    folder, until = cache_folder(), time.monotonic() + TURN_S
+    with contextlib.ExitStack() as after:
+        if folder is not None:
+            with contextlib.suppress(OSError), open_private(folder) as place:
+                lock = _open(LOCK, os.O_RDWR | os.O_CREAT, place)
+                after.callback(os.close, lock)
+                while not _take(lock) and not is_done() and time.monotonic() < until:
+                    time.sleep(0.05)
+        yield
+
+
+def _take(lock: int) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def say(line: str) -> None:
+    print(f"phalanx: {line}", file=sys.stderr, flush=True)
+
+
+# --- the folder -----------------------------------------------------------------------------------
+
+
+@cache
+def source_hash() -> str:
+    """A name for what is compiled, as it is written now: the hash of all files that hold some."""
+    digest = DIGEST()
+    for folder in COMPILED_FOLDERS:
+        for path in sorted((PACKAGE / folder).rglob("*.py")):
+            digest.update(f"{path.relative_to(PACKAGE)}\0".encode() + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
+
+
+@cache
+def cache_folder() -> Path | None:
+    """Where compiled kernels of these rules are kept; None, and one line, if nowhere can be."""
+    folder = _cache_root() / f"cage2-{source_hash()}"
+    try:
+        _make_private(folder.parent)
+        _check_root(folder.parent.stat())
+        _make_private(folder)
+        with open_private(folder) as place:
+            os.close(_open(LOCK, os.O_RDWR | os.O_CREAT, place))
+    except _NotOurs as error:
+        what = f"will not load code from {folder} ({error})"
+    except OSError as error:
+        what = f"cannot write to {folder} ({error.strerror})"
+    else:
+        return folder
+    say(
+        f"{what}: all is compiled anew in each process; set PHALANX_CACHE_DIR to a folder that "
+        "only you can write"
+    )
+    return None
+
+
+def _cache_root() -> Path:
+    chosen = os.environ.get("PHALANX_CACHE_DIR")
+    if chosen:
+        return Path(chosen).expanduser().absolute()
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser().absolute() / "phalanx"
+
+
+class _NotOurs(OSError):
+    """Why what lies in a folder may be somebody else's."""
+
+
+def _make_private(folder: Path) -> None:
+    """The folder and all above it that are missing: for this user alone, whatever the umask."""
+    if not folder.is_dir():
+        _make_private(folder.parent)
+        with contextlib.suppress(FileExistsError):  # another process was quicker
+            folder.mkdir(mode=0o700)
+            folder.chmod(0o700)
+
+
+def _check_root(status: os.stat_result) -> None:
+    """A folder that others share must at least keep them from what is not theirs: be sticky."""
+    if status.st_mode & stat.S_ISVTX:
+        return
+    if status.st_uid not in (0, os.geteuid()):
+        raise _NotOurs("the folder above belongs to another user")
+    if status.st_mode & stat.S_IWOTH:
+        raise _NotOurs("everybody can write to the folder above")
+
+
+@contextlib.contextmanager
+def open_private(folder: Path) -> Iterator[int]:
+    """A descriptor of a folder that is ours alone: whoever moves it cannot change what we read."""
+    if folder.is_symlink():
+        raise _NotOurs("it is a link")
+    place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        status = os.fstat(place)
+        if status.st_uid != os.geteuid():
+            raise _NotOurs("it belongs to another user")
+        if status.st_mode & OTHERS_MAY_WRITE:
+            raise _NotOurs("other users can write to it")
+        yield place
+    finally:
+        os.close(place)
+
+
+# --- files in it ----------------------------------------------------------------------------------
+
+
+def _with_checksum(name: str, code: bytes) -> bytes:
+    return DIGEST(name.encode() + b"\0" + code).digest() + code
+
+
+def _open(name: str, flags: int, place: int) -> int:
+    file = os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=place)
+    if flags & os.O_CREAT:
+        os.fchmod(file, 0o600)  # whatever the umask
+    return file
+
+
+def _read(place: int, name: str) -> bytes:
+    with open(_open(name, os.O_RDONLY, place), "rb") as file:
+        return file.read()
+
+
+def _write(place: int, name: str, content: bytes) -> None:
+    """Whole or not at all; what a killed process has left is written over by the next."""
+    unfinished = f"{name}.tmp"
+    with open(_open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, place), "wb") as file:
+        file.write(content)
+    os.replace(unfinished, name, src_dir_fd=place, dst_dir_fd=place)

@@ -1,0 +1,342 @@
+"""A batch cut into contiguous shards, one per thread, and threads that help each other out.
+
+Every thread plays its own shard in small chunks, and then helps with what is left of the others'.
+So a thread that the system has put aside costs little: the rest play its shard too. Who plays a
+network does not matter to the network.
+
+Waking a sleeping thread takes some 50 µs, as long as playing a thousand networks. So a thread that
+is out of work looks at a shared board for a short while, outside the interpreter, before it sleeps.
+"""
+
+import contextlib
+import os
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic, overload
+
+from phalanx.compiled.rule import kernel, rule
+
+LOOKS = 200_000  # some 0.1 ms
+
+# The board: numbers that threads share, each on a cache line of its own.
+Board = npt.NDArray[np.int64]
+LINE = 8
+UP, CLOSED = 0, LINE  # the task that may be played; the last one that may no longer be joined
+FIRST_THREAD = 2 * LINE  # then four lines for each thread:
+TAKEN = 0  # how much of its shard is taken
+INSIDE = LINE  # the task that it is playing, or 0
+PLAYED = 2 * LINE  # the last task that it played in
+WAITING = 3 * LINE  # the task after which it looks out for the next
+PER_THREAD = 4 * LINE
+LEADER = 0  # the thread that calls `run`
+
+
+# --- atomic reads and writes ----------------------------------------------------------------------
+
+
+def look(board: Board, place: int) -> int:
+    """A number on the board, as the other threads have written it."""
+    return int(board[place])
+
+
+def put(board: Board, place: int, value: int) -> None:
+    """Write a number for the other threads to see."""
+    board[place] = value
+
+
+def add(board: Board, place: int, value: int) -> int:
+    """Add to a number and return what it was; no other thread comes in between."""
+    before = int(board[place])
+    board[place] += value
+    return before
+
+
+def _pointer(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    array_type = signature.args[0]
+    array = context.make_array(array_type)(context, builder, args[0])
+    return cgutils.get_item_pointer(context, builder, array_type, array, [args[1]])
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _load(typing_context: Any, board: Any, place: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.load_atomic(_pointer(context, builder, signature, args), "seq_cst", 8)
+
+    return types.int64(board, types.int64), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _store(typing_context: Any, board: Any, place: Any, value: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        builder.store_atomic(args[2], _pointer(context, builder, signature, args), "seq_cst", 8)
+        return context.get_dummy_value()
+
+    return types.void(board, types.int64, types.int64), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _fetch_add(typing_context: Any, board: Any, place: Any, value: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer = _pointer(context, builder, signature, args)
+        return builder.atomic_rmw("add", pointer, args[2], "seq_cst")
+
+    return types.int64(board, types.int64, types.int64), generate
+
+
+@overload(look)
+def _compiled_look(board, place):  # type: ignore[no-untyped-def]
+    return lambda board, place: _load(board, place)
+
+
+@overload(put)
+def _compiled_put(board, place, value):  # type: ignore[no-untyped-def]
+    return lambda board, place, value: _store(board, place, value)
+
+
+@overload(add)
+def _compiled_add(board, place, value):  # type: ignore[no-untyped-def]
+    return lambda board, place, value: _fetch_add(board, place, value)
+
+
+# --- what a kernel does to share its work ---------------------------------------------------------
+
+
+@rule
+def count_threads(board: Board) -> int:
+    return (len(board) - FIRST_THREAD) // PER_THREAD
+
+
+@rule
+def shard_start(size: int, shard: int, threads: int) -> int:
+    """Where a shard begins; shard number `threads` begins where the batch ends."""
+    return size * shard // threads
+
+
+@rule
+def join(board: Board, task: int, thread: int) -> bool:
+    """Begin to play. The leader calls the others in; who comes for another task is turned away."""
+    if thread == LEADER:
+        put(board, UP, task)
+        return True
+    place = FIRST_THREAD + PER_THREAD * thread
+    put(board, place + INSIDE, task)
+    if look(board, UP) != task or look(board, CLOSED) >= task:
+        put(board, place + INSIDE, 0)
+        return False
+    put(board, place + PLAYED, task)
+    return True
+
+
+@rule
+def take_chunk(board: Board, shard: int, chunk: int) -> int:
+    """How much of the shard was taken before; the next `chunk` of it are the caller's."""
+    return add(board, FIRST_THREAD + PER_THREAD * shard + TAKEN, chunk)
+
+
+@rule
+def next_piece(board: Board, pieces: int, thread: int, helped: int) -> tuple[int, int]:
+    """A piece of work that is the caller's now: of its own shard, then of the others'.
+
+    Begin with helped = 0 and hand in what was returned; the piece is -1 when all are taken.
+    """
+    threads = count_threads(board)
+    while helped < threads:
+        shard = (thread + helped) % threads
+        low, high = shard_start(pieces, shard, threads), shard_start(pieces, shard + 1, threads)
+        piece = low + take_chunk(board, shard, 1)
+        if piece < high:
+            return piece, helped
+        helped += 1
+    return -1, helped
+
+
+@rule
+def leave(board: Board, task: int, thread: int) -> bool:
+    """Stop playing: all is taken. True if, for the leader, the others have finished too."""
+    if thread != LEADER:
+        put(board, FIRST_THREAD + PER_THREAD * thread + INSIDE, 0)
+        return True
+    put(board, CLOSED, task)
+    out = all_out(board)
+    if out:
+        let_pass(board, task)
+    return out
+
+
+@rule
+def all_out(board: Board) -> bool:
+    """Look out until nobody is inside, then make the shards ready for the next task."""
+    looks = 0
+    for thread in range(1, count_threads(board)):
+        while look(board, FIRST_THREAD + PER_THREAD * thread + INSIDE) != 0:
+            looks += 1
+            if looks > LOOKS:
+                return False
+    for thread in range(count_threads(board)):
+        put(board, FIRST_THREAD + PER_THREAD * thread + TAKEN, 0)
+    return True
+
+
+@rule
+def let_pass(board: Board, task: int) -> None:
+    """Let who played along get back through the interpreter first: two at its lock cost 50 µs."""
+    for thread in range(1, count_threads(board)):
+        place = FIRST_THREAD + PER_THREAD * thread
+        if look(board, place + PLAYED) == task:
+            for _ in range(LOOKS // 10):
+                if look(board, place + WAITING) >= task:
+                    break
+
+
+@kernel
+def _all_out(board: Board) -> bool:
+    return all_out(board)
+
+
+@kernel
+def _look_out(board: Board, thread: int, done: int) -> None:
+    """Wait a short while for a task later than `done`."""
+    put(board, FIRST_THREAD + PER_THREAD * thread + WAITING, done)
+    for _ in range(LOOKS):
+        if look(board, UP) > done:
+            return
+
+
+# --- the threads ----------------------------------------------------------------------------------
+
+Play = Callable[..., bool]  # play(*arguments, board, task, thread), made of the rules above
+
+
+class Crew:
+    """Threads that share the networks of a batch; the caller leads, and plays as one of them.
+
+    crew = Crew(2)
+    crew.run(play_turns, arguments)
+    crew.settle()                     # before anything else touches what they play with
+
+    A task is played wholly or not at all: the others begin when the leader is inside the compiled
+    code, where no interrupt reaches it. Two threads that call `run` take turns.
+    """
+
+    def __init__(self, num_threads: int) -> None:
+        self.num_threads = num_threads
+        self._task = 0
+        self._renew()
+        if num_threads > 1:
+            _all_out(self._board)  # compiled now, and not when somebody is late
+        _crews.add(self)
+
+    def _renew(self) -> None:
+        """A clean board and new threads: at the start, and in a forked child, which has none."""
+        self._lock = threading.RLock()  # a signal handler may settle within a run
+        self._finished = True
+        self._board: Board = np.zeros(FIRST_THREAD + PER_THREAD * self.num_threads, np.int64)
+        self._hands = [_Hand(self._board, thread) for thread in range(1, self.num_threads)]
+        weakref.finalize(self, _dismiss, self._hands)
+
+    def run(self, play: Play, arguments: tuple[Any, ...]) -> None:
+        with self._lock:
+            self._wait_for_all()
+            self._task += 1
+            task = self._task
+            self._finished = False
+            for hand in self._hands:
+                hand.offer(task, play, arguments)
+            self._finished = play(*arguments, self._board, task, LEADER)
+            self._wait_for_all()
+            for hand in self._hands:
+                hand.withdraw()
+
+    def settle(self) -> None:
+        """Return when nobody plays any more; after an interrupt somebody still may."""
+        with self._lock:
+            self._wait_for_all()
+
+    def _wait_for_all(self) -> None:
+        while not self._finished:
+            self._finished = _all_out(self._board)
+            time.sleep(0)
+
+    def close(self) -> None:
+        _dismiss(self._hands)
+
+    def __reduce__(self) -> tuple[type["Crew"], tuple[int]]:
+        return Crew, (self.num_threads,)
+
+
+_crews: weakref.WeakSet[Crew] = weakref.WeakSet()
+
+
+def _renew_all() -> None:
+    for crew in _crews:
+        crew._renew()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_all)
+
+
+def _dismiss(hands: "list[_Hand]") -> None:
+    for hand in hands:
+        hand.dismiss()
+    hands.clear()
+
+
+class _Hand:
+    """A thread that plays along in the newest task, if it comes in time."""
+
+    def __init__(self, board: Board, thread: int) -> None:
+        self._number, self._work = 0, NO_WORK
+        self._asleep = False
+        self._dismissed = False
+        self._alarm = threading.Event()
+        threading.Thread(target=self._serve, args=(board, thread), daemon=True).start()
+
+    def offer(self, number: int, play: Play, arguments: tuple[Any, ...]) -> None:
+        self._work = (play, arguments)
+        self._number = number
+        if self._asleep:
+            self._alarm.set()
+
+    def withdraw(self) -> None:
+        """Keep nothing alive that belongs to the last task."""
+        self._work = NO_WORK
+
+    def dismiss(self) -> None:
+        self._dismissed = True
+        self._alarm.set()
+
+    def _serve(self, board: Board, thread: int) -> None:
+        done = 0
+        while not self._dismissed:
+            _look_out(board, thread, done)
+            if self._number == done:
+                self._sleep(done)
+            else:
+                done = self._number
+                self._play(board, done, thread)
+
+    def _sleep(self, done: int) -> None:
+        self._alarm.clear()
+        self._asleep = True
+        if self._number == done and not self._dismissed:
+            self._alarm.wait()
+        self._asleep = False
+
+    def _play(self, board: Board, number: int, thread: int) -> None:
+        play, arguments = self._work
+        if play is not None:
+            # What cannot be compiled fails for the leader as well, and is reported there.
+            with contextlib.suppress(Exception):
+                play(*arguments, board, number, thread)
+
+
+NO_WORK: tuple[Play | None, tuple[Any, ...]] = (None, ())

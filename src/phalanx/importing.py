@@ -1,0 +1,118 @@
+"""What users name as `module:factory` or hand over as a function; where it is looked for."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from types import FrameType, ModuleType
+from typing import Any
+
+from phalanx.errors import ConfigError
+
+GIVEN = "function "  # begins the name of one that cannot be imported: no environment's id does
+
+
+def import_from_here(module: str) -> ModuleType:
+    """A module by its name. Files of the current folder are found too, after all that is installed.
+
+    The command `phalanx` has its own folder on the path, not that in which it is called.
+    """
+    return import_from(os.getcwd(), module)
+
+
+def import_from(folder: str, module: str) -> ModuleType:
+    """A module that is installed, or that lies in `folder`. No other one is looked for there."""
+    if not all(part.isidentifier() for part in module.split(".")):
+        raise ConfigError(f"{module!r:.80} is no name of a module; give module:factory")
+    look_for(folder, [module.partition(".")[0]])
+    return import_module(module)
+
+
+def place_of(factory: Any) -> str:
+    """`module:factory` of a function or class that is found there; of any other its own name."""
+    name = getattr(factory, "__qualname__", type(factory).__qualname__)
+    module = getattr(factory, "__module__", "__main__")
+    if module != "__main__" and getattr(sys.modules.get(module), name, None) is factory:
+        return f"{module}:{name}"
+    return f"{GIVEN}{name}"
+
+
+class Beside(MetaPathFinder):
+    """Finds in a folder what was named, and what the modules found there import from beside them.
+
+    To add the folder to `sys.path` would be to run any file there that has the name of a package
+    which somebody tries to import, and which is not installed.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self.named: set[str] = set()
+        self.found: set[str] = set()
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if path is not None:  # a part of a package, which knows its own place
+            return None
+        if name not in self.named and _importing() not in self.found:
+            return None
+        spec = PathFinder.find_spec(name, [self.folder], target)
+        if spec is not None:
+            self.found.add(name)
+        return spec
+
+
+def look_for(folder: str, names: Sequence[str]) -> None:
+    """Let modules of these names be found in a folder, if they are nowhere else."""
+    for finder in sys.meta_path:
+        if isinstance(finder, Beside) and finder.folder == folder:
+            finder.named.update(names)
+            return
+    new = Beside(folder)
+    new.named.update(names)
+    sys.meta_path.append(new)
+
+
+def _importing() -> str:
+    """The package, or the module outside of one, whose code asks for a module."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:
+        name = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        if name not in ("importlib", "_frozen_importlib"):
+            return name
+        frame = frame.f_back
+    return ""
+
+
+# --- other processes ------------------------------------------------------------------------------
+
+STARTER = """
+import sys
+sys.path[:] = {path!r}
+from phalanx.importing import look_for
+for folder, names in {beside!r}: look_for(folder, names)
+from {module} import main
+main(*map(int, sys.argv[1:]))
+"""
+
+
+def command_for(module: str, *numbers: int) -> list[str]:
+    """What starts main(*numbers) of a module in another Python, which finds modules where we do.
+
+    Nothing is imported from the current folder before the path is set (-P), and no folder comes
+    before the standard library: a `json.py` that lies about is not run.
+    """
+    flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
+    library = os.path.dirname(os.__file__)
+    ours = (library, os.path.join(library, "lib-dynload"))
+    path = sorted((place or os.getcwd() for place in sys.path), key=lambda place: place not in ours)
+    beside = [
+        (finder.folder, sorted(finder.named | finder.found))
+        for finder in sys.meta_path
+        if isinstance(finder, Beside)
+    ]
+    program = STARTER.format(path=path, beside=beside, module=module)
+    return [sys.executable, "-P", *flags, "-c", program, *map(str, numbers)]

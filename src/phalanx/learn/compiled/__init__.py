@@ -1,0 +1,1 @@
+"""Networks and steps as compiled functions of arrays, for the CPU."""

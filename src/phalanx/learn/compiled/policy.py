@@ -1,0 +1,72 @@
+"""An actor and a critic whose weights lie in one vector, as the compiled passes take them."""
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from phalanx.learn.compiled.mlp import Floats, Sizes, forward, weight_count, work_size
+
+
+class Policy:
+    """Separate tanh networks for actor and critic; the weights of both lie in `theta`.
+
+    policy = Policy(172, 145, hidden=(64, 64), truth_size=39, seed=0)
+    logits = policy.logits(obs)          # float32 [N, 145]
+    actions = policy.act(obs, masks)     # the most likely ones
+    """
+
+    def __init__(
+        self,
+        obs_size: int,
+        num_actions: int,
+        *,
+        hidden: tuple[int, ...],
+        truth_size: int,
+        seed: int,
+    ) -> None:
+        self.obs_size, self.hidden, self.truth_size = obs_size, tuple(hidden), truth_size
+        self.actor_sizes: Sizes = np.array([obs_size, *hidden, num_actions], np.int64)
+        self.critic_sizes: Sizes = np.array([obs_size + truth_size, *hidden, 1], np.int64)
+        split = weight_count(self.actor_sizes)
+        self.theta: Floats = np.zeros(split + weight_count(self.critic_sizes), np.float32)
+        self.actor, self.critic = self.theta[:split], self.theta[split:]
+        random = np.random.default_rng([seed, 0])
+        _initialise(self.actor, self.actor_sizes, 0.01, random)
+        _initialise(self.critic, self.critic_sizes, 1.0, random)
+
+    def move_to(self, theta: Floats) -> None:
+        """Let the weights be those that lie there, and change with them."""
+        split = len(self.actor)
+        self.theta, self.actor, self.critic = theta, theta[:split], theta[split:]
+
+    def copy(self) -> "Policy":
+        """The same networks with weights of their own."""
+        outputs = int(self.actor_sizes[-1])
+        other = Policy(
+            self.obs_size, outputs, hidden=self.hidden, truth_size=self.truth_size, seed=0
+        )
+        other.theta[:] = self.theta
+        return other
+
+    def logits(self, obs: npt.NDArray[Any]) -> Floats:
+        x = np.ascontiguousarray(obs, np.float32)
+        work = np.empty(work_size(self.actor_sizes, len(x)), np.float32)
+        return forward(self.actor, self.actor_sizes, x, work).copy()
+
+    def act(self, obs: npt.NDArray[Any], masks: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+        return np.where(masks, self.logits(obs), -np.inf).argmax(axis=1)
+
+
+def _initialise(theta: Floats, sizes: Sizes, last_gain: float, random: np.random.Generator) -> None:
+    """Orthogonal matrices (gain √2, the last layer its own), biases 0."""
+    at = 0
+    for layer, (n_in, n_out) in enumerate(pairwise(sizes)):
+        gain = last_gain if layer == len(sizes) - 2 else 2**0.5
+        square = random.normal(size=(max(n_in, n_out), min(n_in, n_out)))
+        q, r = np.linalg.qr(square)
+        q *= np.sign(np.diag(r))
+        matrix = q if n_in >= n_out else q.T
+        theta[at : at + n_in * n_out] = (gain * matrix).reshape(-1)
+        at += (n_in + 1) * n_out

@@ -1,0 +1,1 @@
+"""The same with torch: for GPUs, images and networks of your own."""

@@ -1,0 +1,1 @@
+"""A defender plays: any kind of defender, evaluated, explained, exported."""

@@ -1,0 +1,209 @@
+"""Settings of `phalanx evaluate`."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any
+
+from phalanx.agents import AGENTS, agent_path
+from phalanx.cage2.defenders import DEFENDERS, GREEDY
+from phalanx.cage2.referee import parse_true_state
+from phalanx.cage2.registration import CAGE2_ENVS
+from phalanx.cage2.rules.scenario import DEFAULT_RULES, HORIZONS, RED_AGENTS
+from phalanx.cage2.settings import (
+    MAX_HORIZON,
+    MAX_THREADS,
+    original_red_agent_weights,
+    red_agent_weights,
+    rule_set_number,
+)
+from phalanx.cage2.workflow import COMPLIANCE_RULES, parse_order
+from phalanx.errors import ConfigError, choices
+from phalanx.files import check_writable
+from phalanx.importing import place_of
+from phalanx.settings.fields import OneOf, OrWord, Within, checked
+from phalanx.training.checkpoint import last_checkpoint, read_facts
+from phalanx.trust import check_named
+
+MAX_EPISODES = 1_000_000_000
+OF_CAGE2 = (
+    "simulator", "workflow", "workflow_grid", "judged_by", "compliance_rule", "true_state",
+    "leaderboard", "red_agent", "horizon", "rules",
+)  # fmt: skip
+
+
+@checked
+@dataclass(frozen=True, kw_only=True)
+class EvaluateConfig:
+    """Play many episodes with defenders of any kind; print the returns."""
+
+    target: tuple[str, ...] = field(default=(), metadata={"positional": True})
+    """defenders: run folders, checkpoints, module:factory of your own (docs/defenders.md), names.
+    Scripted: sleep, random, react-remove, react-restore (these if none is given); with a workflow
+    also greedy, which repairs by the true state. Trained: champion, champion-final"""
+    policy: tuple[str, ...] = ()
+    """the same, as a flag"""
+    env: str | Callable[[], Any] | None = None
+    """the environment of a run on one of your own, module:factory: a file cannot name code"""
+    network: str | None = None
+    """the module:factory of a run that trained a torch network of your own"""
+    sample: bool = False
+    """draw a trained policy's actions instead of taking the most likely ones"""
+    simulator: Annotated[str, OneOf("phalanx", "cyborg")] = "phalanx"
+    """phalanx, or cyborg: the original, where it is installed (some 500 steps a second)"""
+    workflow: str | None = None
+    """order of repair to follow and be judged by; all: a mixture; named: six that have names"""
+    workflow_grid: bool = False
+    """all 120 orders, one after the other"""
+    judged_by: str | None = None
+    """judge by this order instead of the one that the policy is told"""
+    compliance_rule: str = ""
+    """how a fix is judged, host or type (see phalanx train --help); a run's own if not given"""
+    true_state: str = "exact"
+    """when the true state is fetched to judge a fix: exact, every:K turns, episode_end, off"""
+    leaderboard: bool = False
+    """the challenge's nine cells under its rules, and their sum"""
+    red_agent: tuple[str, ...] = RED_AGENTS
+    """attackers: b_line, meander, sleep; b_line_detour, meander_rescan, coin, which the challenge
+    does not have; or a mixture such as b_line=0.5,meander=0.5"""
+    horizon: Annotated[tuple[int, ...], Within(1, MAX_HORIZON)] = (30, 50, 100)
+    """turns of an episode, 1 to 10000"""
+    episodes: Annotated[int, Within(2, MAX_EPISODES)] = 1000
+    """episodes per cell of the table"""
+    rules: str = ""
+    """rule set: 2.1-final or 2.1-leaderboard; a run's own (else 2.1-leaderboard) if not given"""
+    seed: Annotated[int, Within(0, 2**64 - 1)] = 0
+    """the only source of chance; equal seeds give equal tables"""
+    num_threads: Annotated[int | str, Within(1, MAX_THREADS), OrWord("auto")] = "auto"
+    """threads that play; results do not depend on it"""
+    json: Path | None = None
+    """also write the table to this file"""
+
+    def __post_init__(self) -> None:
+        for name in self.policies:
+            if name not in self.checkpoints and not is_scripted(name) and not self.is_own(name):
+                raise ConfigError(_unknown(name))
+        for name, settings in self._settings.items():
+            check_named(settings, {"env": self.env, "network": self.network}, name)
+        self._check_env()
+        if self.leaderboard:
+            object.__setattr__(self, "red_agent", RED_AGENTS)
+            object.__setattr__(self, "horizon", HORIZONS)
+        if not self.rules:
+            object.__setattr__(self, "rules", self._default_rules())
+        if not self.compliance_rule:
+            own = self._of_runs("compliance_rule", "host")
+            object.__setattr__(self, "compliance_rule", own)
+        self._check_workflow()
+        known = red_agent_weights if self.simulator == "phalanx" else original_red_agent_weights
+        for spec in self.red_agent:
+            known(spec)
+        rule_set_number(self.rules)
+        check_writable(self.json)
+
+    def _check_env(self) -> None:
+        """Refuse settings of CAGE-2 for a policy of another environment."""
+        if not self.elsewhere:
+            if self.env is not None:
+                raise ConfigError("--env is for policies of other environments than CAGE-2")
+            return
+        name, env = next(iter(self.elsewhere.items()))
+        if len(self.elsewhere) < len(self.policies):
+            raise ConfigError(
+                f"{name} was trained on {env}, others play CAGE-2; evaluate them one by one"
+            )
+        for item in fields(self):
+            if item.name in OF_CAGE2 and getattr(self, item.name) != item.default:
+                flag = item.name.replace("_", "-")
+                raise ConfigError(
+                    f"{name} was trained on {env}: leave out --{flag}, which is for CAGE-2"
+                )
+
+    def _check_workflow(self) -> None:
+        if self.workflow not in (None, "all", "named"):
+            parse_order(str(self.workflow))
+        if self.judged_by is not None:
+            parse_order(self.judged_by)
+        if self.compliance_rule not in COMPLIANCE_RULES:
+            raise ConfigError(choices("compliance_rule", self.compliance_rule, COMPLIANCE_RULES))
+        parse_true_state(self.true_state)
+        follows = self.workflow is not None or self.workflow_grid
+        if self.workflow is not None and self.workflow_grid:
+            raise ConfigError("--workflow-grid plays all orders; leave out --workflow")
+        if any(plain(name) == GREEDY for name in self.policies) and not follows:
+            raise ConfigError("greedy repairs in an order: give --workflow or --workflow-grid")
+
+    @property
+    def plays_compiled(self) -> bool:
+        """Whether whole episodes of a compiled policy may be played in one call."""
+        return not self.sample and self.true_state == "exact"
+
+    @property
+    def policies(self) -> tuple[str, ...]:
+        """The defenders, in the order in which they play."""
+        named = (*self.target, *self.policy)
+        if named:
+            return tuple(dict.fromkeys(named))
+        follows = self.workflow is not None or self.workflow_grid
+        return (*DEFENDERS, GREEDY) if follows else DEFENDERS
+
+    @cached_property
+    def checkpoints(self) -> dict[str, Path]:
+        """The files of trained policies, by the name that was given."""
+        paths = {name: agent_path(name) for name in self.policies if not is_scripted(name)}
+        return {name: last_checkpoint(path) for name, path in paths.items() if path.exists()}
+
+    def is_own(self, name: str) -> bool:
+        """Whether a name is that of the user's own code."""
+        return ":" in name and name not in self.checkpoints and not is_scripted(name)
+
+    @cached_property
+    def _settings(self) -> dict[str, dict[str, Any]]:
+        """Those of the runs whose policies are played."""
+        return {name: settings_of(path) for name, path in self.checkpoints.items()}
+
+    @cached_property
+    def elsewhere(self) -> dict[str, str]:
+        """Policies that were trained on another environment than CAGE-2, and on which."""
+        envs = {name: str(one.get("env", "cage2")) for name, one in self._settings.items()}
+        given = self.env if self.env is None or isinstance(self.env, str) else place_of(self.env)
+        others = {name: env for name, env in envs.items() if env not in CAGE2_ENVS}
+        if given is not None and len(set(others.values())) > 1:
+            raise ConfigError(
+                f"--env {given} cannot be that of {', '.join(others)}, which were trained on "
+                f"{', '.join(sorted(set(others.values())))}; evaluate them one by one"
+            )
+        return {name: given or env for name, env in others.items()}
+
+    def _default_rules(self) -> str:
+        return DEFAULT_RULES if self.leaderboard else self._of_runs("rules", DEFAULT_RULES)
+
+    def _of_runs(self, setting: str, otherwise: str) -> str:
+        """A setting of the runs whose policies are played, if they agree."""
+        found = {str(settings.get(setting, otherwise)) for settings in self._settings.values()}
+        return found.pop() if len(found) == 1 else otherwise
+
+
+def settings_of(checkpoint: Path) -> dict[str, Any]:
+    """Those of the run that a checkpoint comes from."""
+    return dict(read_facts(checkpoint)[0].get("config", {}))
+
+
+def plain(name: str) -> str:
+    return name.lower().replace("_", "-")
+
+
+def is_scripted(name: str) -> bool:
+    return plain(name) in (*DEFENDERS, GREEDY)
+
+
+def _unknown(name: str) -> str:
+    known = (*DEFENDERS, GREEDY, *AGENTS)
+    near = get_close_matches(plain(name), known, n=1, cutoff=0.5)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    return (
+        f"there is no run or checkpoint {name}; or name one of {', '.join(known)}, or "
+        f"module:factory of your own{hint}"
+    )

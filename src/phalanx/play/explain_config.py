@@ -1,0 +1,87 @@
+"""Settings of `phalanx explain`."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated
+
+from phalanx.agents import agent_path
+from phalanx.cage2.defenders import GREEDY
+from phalanx.cage2.registration import CAGE2_ENVS
+from phalanx.cage2.settings import MAX_HORIZON, MAX_THREADS
+from phalanx.errors import ConfigError
+from phalanx.files import check_writable
+from phalanx.play.evaluate_config import EvaluateConfig, is_scripted, settings_of
+from phalanx.settings.fields import OrWord, Within, checked
+from phalanx.training.checkpoint import last_checkpoint
+
+MAX_TURNS = 20_000_000  # of all episodes against one attacker; each takes some ten bytes
+
+
+@checked
+@dataclass(frozen=True, kw_only=True)
+class ExplainConfig:
+    """Show what a defender does, turn by turn and host by host, and where its loss comes from."""
+
+    target: str = field(metadata={"positional": True})
+    """run folder, checkpoint, module:factory of your own (docs/defenders.md), or name of a
+    defender, such as champion or react-restore"""
+    red_agent: tuple[str, ...] = ("b_line", "meander")
+    """attackers: b_line, meander, sleep, or a mixture such as b_line=0.5,meander=0.5"""
+    horizon: Annotated[int, Within(1, MAX_HORIZON)] = 100
+    """turns of an episode, 1 to 10000"""
+    episodes: Annotated[int, Within(2, MAX_TURNS)] = 2000
+    """episodes against each attacker"""
+    rules: str = ""
+    """rule set: 2.1-final or 2.1-leaderboard; a run's own (else 2.1-leaderboard) if not given"""
+    workflow: str | None = None
+    """order of repair that the policy is told, or all: a mixture; a run's own if not given"""
+    network: str | None = None
+    """the module:factory of a run that trained a torch network of your own"""
+    seed: Annotated[int, Within(0, 2**64 - 1)] = 0
+    """the only source of chance; equal seeds give equal figures"""
+    num_threads: Annotated[int | str, Within(1, MAX_THREADS), OrWord("auto")] = "auto"
+    """threads that play; results do not depend on it"""
+    json: Path | None = None
+    """also write all figures to this file"""
+    plot: Path | None = None
+    """also draw them into this file, a PNG (needs matplotlib)"""
+
+    def __post_init__(self) -> None:
+        if self.workflow == "named":
+            raise ConfigError("explain tells of one workflow at a time; give --workflow ORDER")
+        if self.target.lower() == GREEDY and self.workflow is None:
+            raise ConfigError("greedy repairs in an order: give --workflow")
+        path = agent_path(self.target)
+        if path.exists() and not is_scripted(self.target):
+            env = settings_of(last_checkpoint(path)).get("env", "cage2")
+            if env not in CAGE2_ENVS:
+                raise ConfigError(
+                    f"{self.target} was trained on {env}; explain tells of defenders of cage2"
+                )
+        _checked_too = self.played
+        if self.episodes * self.horizon > MAX_TURNS:
+            raise ConfigError(
+                f"{self.episodes} episodes of {self.horizon} turns are more than the "
+                f"{MAX_TURNS:,} turns that are remembered; "
+                f"try --episodes {max(2, MAX_TURNS // self.horizon)}"
+            )
+        if self.plot is not None and self.plot.suffix.lower() != ".png":
+            raise ConfigError(f"plots are PNG files, got {self.plot}; name it {self.plot.stem}.png")
+        check_writable(self.plot)
+
+    @cached_property
+    def played(self) -> EvaluateConfig:
+        """The same episodes as `phalanx evaluate` plays."""
+        return EvaluateConfig(
+            target=(self.target,),
+            red_agent=self.red_agent,
+            horizon=(self.horizon,),
+            episodes=self.episodes,
+            rules=self.rules,
+            workflow=self.workflow,
+            network=self.network,
+            seed=self.seed,
+            num_threads=self.num_threads,
+            json=self.json,
+        )

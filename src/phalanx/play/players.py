@@ -1,0 +1,118 @@
+"""Who plays: a defender of any kind, by its name or as it is, and what it must be shown."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from phalanx.cage2.defenders import GREEDY, Greedy, make_defender
+from phalanx.errors import ConfigError
+from phalanx.play.evaluate_config import EvaluateConfig
+from phalanx.play.own_defender import OwnDefender, find_own
+from phalanx.play.trained import TrainedDefender, load_defender
+from phalanx.training.recipe import Network, find_network
+
+CHUNK = 4096  # episodes played side by side
+Numbers = npt.NDArray[np.int64]
+
+
+class Start(NamedTuple):
+    """Episodes that are about to begin."""
+
+    seed: Sequence[int]  # of what a defender draws
+    width: int  # episodes for which it draws at once, whether all are played or not
+    orders: Numbers | None  # [N] the order of repair that each is told
+    sample: bool  # draw a policy's actions
+
+
+@dataclass(frozen=True)
+class Player:
+    """A defender that can begin episodes, and what is known of it."""
+
+    name: str
+    begin: Callable[[Start], Any]
+    """a `Defender` for episodes that begin now"""
+    observation: str = "bits"
+    horizon: int | None = None
+    """of its training, which its observations are to show; None: it does not see the time"""
+    rules: str | None = None
+    """of its training, if it says so"""
+    workflow: str | None = None
+    """the order of repair that it was trained to follow, or all"""
+    compliance_rule: str | None = None
+    """by which its fixes were judged in training"""
+    trained: TrainedDefender | None = None
+    at_once: int = CHUNK
+    """episodes that it plays side by side"""
+    can_sample: bool = False
+
+
+def open_players(config: EvaluateConfig, network: Network | None = None) -> list[Player]:
+    """The defenders that the settings name, ready to play.
+
+    network: the factory of a run's own network, if it is not named.
+    """
+    return [open_player(name, config, network) for name in config.policies]
+
+
+def open_player(name: str, config: EvaluateConfig, network: Network | None = None) -> Player:
+    if name in config.checkpoints:
+        needed = network or find_network(config.network)
+        return trained_player(name, load_defender(config.checkpoints[name], needed))
+    if config.is_own(name):
+        return own_player(name, find_own(name))
+    return Player(name, partial(_scripted, name))
+
+
+def player_of(thing: Any, name: str | None = None) -> Player:
+    """A defender that is in memory already."""
+    if isinstance(thing, TrainedDefender):
+        return trained_player(name or "policy", thing)
+    return own_player(name or str(getattr(thing, "__name__", type(thing).__name__)), thing)
+
+
+def trained_player(name: str, defender: TrainedDefender) -> Player:
+    def begin(start: Start) -> TrainedDefender:
+        told = defender.following(start.orders)
+        return told.sampling(start.seed, start.width) if start.sample else told
+
+    return Player(
+        name, begin, defender.observation, defender.horizon, defender.rules, defender.workflow,
+        defender.compliance_rule, trained=defender, can_sample=True,
+    )  # fmt: skip
+
+
+def own_player(name: str, given: Any) -> Player:
+    own = OwnDefender(given, name)
+    return Player(
+        name, lambda start: own.begin(start.sample), own.observation, own.horizon, own.rules,
+        at_once=CHUNK if own.batched else 1, can_sample=own.can_sample,
+    )  # fmt: skip
+
+
+def _scripted(name: str, start: Start) -> Any:
+    if name.lower() == GREEDY:
+        return Greedy(start.orders)  # type: ignore[arg-type]
+    return make_defender(name, start.seed, start.width)
+
+
+def check_sampling(players: Sequence[Player]) -> None:
+    """Refuse to draw the actions of those that have no probabilities."""
+    for player in players:
+        if not player.can_sample:
+            raise ConfigError(
+                f"--sample draws the actions of a trained policy; {player.name} has no "
+                "probabilities to draw from"
+            )
+
+
+def remarks(players: Sequence[Player], rules: str) -> list[str]:
+    """What a reader of the table should know: who is played under other rules than it knows."""
+    return [
+        f"{player.name} was trained under {player.rules} and is played under {rules}"
+        for player in players
+        if player.rules not in (None, rules)
+    ]

@@ -1,0 +1,1 @@
+"""Which order of repair is best?"""

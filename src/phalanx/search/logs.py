@@ -1,0 +1,180 @@
+"""The files of a search: its tables, where policies lie, and how shards are joined."""
+
+import csv
+import io
+import json
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from phalanx.cage2.workflow import parse_order
+from phalanx.errors import RunError
+from phalanx.files import read_plain
+from phalanx.search.config import SearchConfig
+from phalanx.search.surrogate import Visit
+from phalanx.training.checkpoint import last_checkpoint
+from phalanx.trust import check_cluster, check_named
+
+UPDATE_COLUMNS = (
+    "shard", "phase", "workflow", "order", "update", "episodes", "total_episodes", "return",
+    "alignment", "total_return", "compliance", "fixes_per_episode", "share_without_fix",
+    "collect_s", "learn_s",
+)  # fmt: skip
+# What a search that goes on, or joins shards, may have otherwise than it began.
+MAY_CHANGE = (
+    "num_threads", "baseline", "confirm_episodes", "checkpoint_every", "ray_address",
+    "cpus_per_sampler",
+)  # fmt: skip
+MAY_DIFFER = ("shard", "num_threads", "baseline", "start_from")  # between shards of one search
+
+
+def as_csv(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(columns)
+    writer.writerows([_short(row[name]) for name in columns] for row in rows)
+    return text.getvalue()
+
+
+def read_csv(path: Path) -> list[dict[str, Any]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def read_updates(path: Path) -> list[dict[str, Any]]:
+    """The rows of a search's updates.csv."""
+    try:
+        rows = read_csv(path)
+    except (OSError, ValueError, csv.Error) as error:
+        raise RunError(f"cannot read {path}: {error}") from None
+    if rows and set(rows[0]) != set(UPDATE_COLUMNS):
+        raise RunError(f"{path} is no table of a search")
+    return rows
+
+
+def _short(value: Any) -> Any:
+    return f"{value:.6g}" if isinstance(value, float) else value
+
+
+def own_seed(seed: int, name: str) -> int:
+    """The seed of a training run inside a search; of the baseline, the search's own."""
+    return seed if name == "baseline" else (seed * 1_000_003 + zlib.crc32(name.encode())) % 2**62
+
+
+def find_policy(folder: Path, start_from: str | None, number: int) -> Path:
+    """Where the policy for an order lies: its own, or the one that all share."""
+    for place in (f"policies/{number:03d}.npz", f"workflows/{number:03d}"):
+        if last_checkpoint(folder / place).exists():
+            return folder / place
+    return Path(start_from or folder / "school")
+
+
+def update_rows(
+    folder: Path, shard: str, visits: Sequence[Visit], before_finish: int
+) -> list[dict[str, Any]]:
+    """The updates of all training runs inside a search, in the order in which they were made.
+
+    before_finish: episodes of the search before the winner's own training.
+    """
+    runs = [("school", "school", 0)]
+    for visit in visits:
+        before = visit.total_episodes - visit.measured_episodes - visit.trained_episodes
+        runs.append((f"workflows/{visit.workflow:03d}", "own training", before))
+    runs.append(("winner", "training the winner", before_finish))
+    rows: list[dict[str, Any]] = []
+    for name, phase, before in runs:
+        path = folder / name / "updates.csv"
+        if not path.exists():
+            continue
+        for row in read_csv(path):
+            order = row["workflow"]
+            rows.append(
+                {column: row.get(column, "") for column in UPDATE_COLUMNS}
+                | {
+                    "shard": shard,
+                    "phase": phase,
+                    "workflow": "" if order == "all" else parse_order(order),
+                    "order": order,
+                    "total_episodes": before + int(row["episodes"]),
+                }
+            )
+    return rows
+
+
+# --- shards ---------------------------------------------------------------------------------------
+
+
+KINDS = {
+    "state": str, "config": dict, "visits": list, "spent": dict, "seconds": float, "finals": list,
+    "merged": list,
+}  # fmt: skip
+LARGEST_SUMMARY = 1 << 24  # bytes; 120 visits take a hundredth of that
+
+
+def read_summary(folder: Path) -> dict[str, Any]:
+    """What a search has written of itself; its visits as such."""
+    path = folder / "summary.json"
+    try:
+        facts = json.loads(read_plain(path, LARGEST_SUMMARY))
+        if not all(isinstance(facts[name], kind) for name, kind in KINDS.items()):
+            raise TypeError
+        if not all(type(episodes) is int for episodes in facts["spent"].values()):
+            raise TypeError
+        if not isinstance(facts["winner"], int | None):
+            raise TypeError
+        facts["visits"] = [Visit(**visit) for visit in facts["visits"]]
+        as_tuples: dict[str, Any]
+        as_tuples = {k: tuple(v) if isinstance(v, list) else v for k, v in facts["config"].items()}
+        facts["config"] = SearchConfig(**as_tuples).as_dict()  # all of them, each of its kind
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        raise RunError(f"{folder} holds no search; give folders of phalanx search") from None
+    return dict(facts)
+
+
+def read_shard(folder: Path) -> dict[str, Any]:
+    """The summary of a finished shard."""
+    facts = read_summary(folder)
+    if facts["state"] != "finished":
+        raise RunError(f"{folder} is not finished: phalanx search --resume {folder}")
+    return facts
+
+
+def check_that_they_fit(folders: Sequence[Path], shards: Sequence[dict[str, Any]]) -> None:
+    """Parts of one search: the same settings, and no part twice."""
+    for folder, shard in zip(folders[1:], shards[1:], strict=True):
+        first, other = shards[0]["config"], shard["config"]
+        differ = [k for k in first if k not in MAY_DIFFER and first[k] != other.get(k)]
+        if differ:
+            k = differ[0]
+            raise RunError(
+                f"{folders[0]} and {folder} are not of one search: {k} is {first[k]} and "
+                f"{other.get(k)}; merge shards with the same settings"
+            )
+    parts = [shard["config"]["shard"] for shard in shards]
+    twice = {part for part in parts if parts.count(part) > 1}
+    if twice:
+        raise RunError(f"shard {min(twice)} is given twice; merge each part once")
+    if shards:
+        wanted = int(parts[0].partition("/")[2])
+        missing = [f"{k + 1}/{wanted}" for k in range(wanted) if f"{k + 1}/{wanted}" not in parts]
+        if missing:
+            raise RunError(f"shard {missing[0]} is missing; run it, or add its folder to --merge")
+
+
+def joined_settings(given: SearchConfig, shards: Sequence[dict[str, Any]]) -> SearchConfig:
+    """The settings of the search that the shards are parts of, with what was given besides."""
+    theirs: dict[str, Any]
+    theirs = {k: tuple(v) if isinstance(v, list) else v for k, v in shards[0]["config"].items()}
+    theirs["baseline"] = any(shard["config"]["baseline"] for shard in shards)
+    where = given.merge[0] / "summary.json"
+    check_named(theirs, {"network": given.network}, where)
+    check_cluster(theirs, {"ray_address": given.ray_address}, where)
+    asked = {name: getattr(given, name) for name in given.given}
+    for name, value in asked.items():
+        if name in theirs and name not in MAY_CHANGE and value != theirs[name]:
+            raise RunError(
+                f"{name} is {value} here, and the shards were searched with {theirs[name]}; leave "
+                f"it out: a merge has the settings of its shards, but for {', '.join(MAY_CHANGE)}"
+            )
+    return SearchConfig(**(theirs | asked | {"shard": "1/1", "start_from": None}))

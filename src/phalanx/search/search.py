@@ -1,0 +1,406 @@
+"""Which order of repair is best? Try one, measure it, believe, until the budget is spent."""
+
+import contextlib
+import dataclasses
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from phalanx.agents import agent_path
+from phalanx.cage2.workflow import NAMED_ORDERS, order_name, order_number
+from phalanx.cluster.ray import connected, count_cpus, run_tasks
+from phalanx.errors import RunError, WorkerError
+from phalanx.learn.sampler import Stopped
+from phalanx.machine import describe_versions, peak_memory_mb
+from phalanx.play.trained import load_defender
+from phalanx.search.config import SearchConfig
+from phalanx.search.logs import (
+    MAY_CHANGE,
+    UPDATE_COLUMNS,
+    as_csv,
+    check_that_they_fit,
+    find_policy,
+    joined_settings,
+    read_shard,
+    read_summary,
+    read_updates,
+    update_rows,
+)
+from phalanx.search.surrogate import Beliefs, Visit
+from phalanx.search.trials import CONFIRM, FINAL, Outcome, Workshop, try_far_away
+from phalanx.settings.yaml_file import read_settings
+from phalanx.statistics import interval
+from phalanx.training.checkpoint import last_checkpoint
+from phalanx.training.folder import RunFolder, open_new
+from phalanx.training.recipe import Network, find_network, make_policy
+from phalanx.training.run import Run
+
+
+class Choice(NamedTuple):
+    """An order to try, why, and what was believed then."""
+
+    number: int
+    why: str
+    beliefs: Beliefs
+
+
+Heard = Callable[["Search", Run | None], None]
+
+
+def search(config: SearchConfig, heard: Heard = lambda *_: None) -> "Search":
+    """Search until the budget is spent, or SIGINT or SIGTERM.
+
+    heard: is told of each phase, of each update of a training run, and of each visit.
+    """
+    if config.resume is not None and not is_search(config.resume):
+        raise RunError(f"there is no search in {config.resume}; give its folder to --resume")
+    sources = [read_shard(folder) for folder in config.merge]
+    check_that_they_fit(config.merge, sources)
+    if sources:
+        config = joined_settings(config, sources)
+    elif config.resume is None:
+        config.check_budget()
+    network = find_network(config.network)
+    if config.start_from is not None:
+        check_start(agent_path(config.start_from), config, network)
+    with contextlib.ExitStack() as until_the_end:
+        if config.runner == "ray":
+            until_the_end.enter_context(connected(config.ray_address))
+        folder = open_folder(config)
+        until_the_end.callback(folder.close)
+        found = Search(config, folder, heard, network)
+        if config.resume is not None:
+            found.load()
+        if sources:
+            found.take_over(config.merge, sources)
+        if config.resume is None:  # only now: what was not wholly taken over cannot be resumed
+            folder.write_config(config.as_dict())
+        found.go()
+    return found
+
+
+def open_folder(config: SearchConfig) -> RunFolder:
+    """The folder to go on in, or a new one."""
+    if config.resume is not None:
+        return RunFolder(config.resume, goes_on=True)
+    path = config.output_dir / (config.name or "")
+    if config.name is not None and (path / "config.yaml").exists():
+        raise RunError(f"{path} holds a search already; give another --name, or --resume {path}")
+    return open_new(config.output_dir, config.name, for_search=True)
+
+
+def is_search(path: Path) -> bool:
+    """Whether a folder holds the settings of a search; those of a training run are fewer."""
+    settings = path / "config.yaml"
+    return settings.exists() and "school_share" in read_settings(settings)
+
+
+def check_start(path: Path, config: SearchConfig, network: Network | None) -> None:
+    """Refuse to start from a policy that is not told its order, or has other sizes."""
+    if not last_checkpoint(path).is_file():
+        raise RunError(f"there is no run or checkpoint {path} to start from")
+    defender = load_defender(path, network)
+    if not defender.is_told:
+        raise RunError(f"{path} is not told an order; start from a run of train --workflow all")
+    if defender.policy is not None:
+        theirs, ours = defender.policy.theta.size, make_policy(config).theta.size
+        if theirs != ours:
+            raise RunError(
+                f"cannot start from {path}: it has {theirs} weights, these settings make {ours}; "
+                "give it the --observation, --hidden and --condition of that run"
+            )
+
+
+class Search:
+    """A search: what it has measured, what it believes, and how far it has come."""
+
+    def __init__(
+        self, config: SearchConfig, folder: RunFolder, heard: Heard, network: Network | None
+    ) -> None:
+        self.config, self.folder, self._heard = config, folder, heard
+        self.workshop = Workshop(config, folder, lambda run: heard(self, run), network)
+        self.visits: list[Visit] = []
+        self.finals: list[dict[str, Any]] = []
+        self.confirmed: list[dict[str, Any]] = []
+        self.winner: int | None = None
+        self.difference: dict[str, Any] | None = None
+        self.spent: dict[str, int] = {}  # episodes by phase
+        self.stopped = False
+        self.seconds = 0.0
+        self._began = time.monotonic()
+        self.merged: list[str] = []  # folders of the shards that this search was joined from
+        self._merged_updates: list[dict[str, Any]] = []
+
+    @property
+    def phase(self) -> str:
+        """What is being done."""
+        return self.workshop.phase
+
+    @phase.setter
+    def phase(self, phase: str) -> None:
+        self.workshop.phase = phase
+        self._heard(self, None)
+
+    @property
+    def episodes(self) -> int:
+        """Played within the budget, trained or measured."""
+        return sum(self.spent.values())
+
+    @property
+    def beliefs(self) -> Beliefs:
+        return self.beliefs_with([])
+
+    def beliefs_with(self, pending: list[int]) -> Beliefs:
+        """What is believed while some orders are being tried."""
+        c = self.config
+        return Beliefs(self.visits, c.gp_beta, c.compliance_threshold, c.min_fixes, pending)
+
+    def go(self) -> None:
+        """All of it, or what is left of it."""
+        self._heard(self, None)
+        try:
+            if not self.merged:
+                school = self.workshop.go_to_school(self.first_orders()[0])
+                self.spent["school"] = school
+                while choices := self.choose():
+                    self.visit(choices)
+            if self.config.parts == 1:
+                self.conclude()
+        except (Stopped, KeyboardInterrupt):
+            self.stopped = True
+        except WorkerError:
+            self.phase = "failed"
+            self.save()
+            raise
+        self.phase = "stopped" if self.stopped else "finished"
+        self.save()
+
+    # --- trying orders ----------------------------------------------------------------------------
+
+    def first_orders(self) -> list[int]:
+        """Where the search begins: the orders that have names, as far as they are candidates."""
+        named = [order_number(order) for order in NAMED_ORDERS.values()]
+        candidates = self.config.candidates()
+        return [number for number in named if number in candidates] or candidates[:1]
+
+    def choose(self) -> list[Choice]:
+        """The orders to try now, and why; none when the budget or the orders are used up."""
+        many = count_cpus() if self.config.runner == "ray" else 1
+        choices: list[Choice] = []
+        while len(choices) < many:
+            cost = (len(choices) + 1) * self.config.episodes_of_a_visit
+            if self.episodes + cost > self.config.budget - self.config.reserved:
+                break
+            choice = self.choose_beside([choice.number for choice in choices])
+            if choice is None:
+                break
+            choices.append(choice)
+        return choices
+
+    def choose_beside(self, pending: list[int]) -> Choice | None:
+        """The next order, while others are being tried."""
+        c = self.config
+        beliefs = self.beliefs_with(pending)
+        taken = {visit.workflow for visit in self.visits} | set(pending)
+        if c.exhaustive:
+            left = [number for number in c.candidates() if number not in taken]
+            return Choice(left[0], "exhaustive", beliefs) if left else None
+        for number in self.first_orders():
+            if number not in taken:
+                return Choice(number, "named", beliefs)
+        best = beliefs.next(c.candidates())
+        return None if best is None else Choice(best, "gp_ucb", beliefs)
+
+    def visit(self, choices: list[Choice]) -> None:
+        """Try some orders, here one after the other or on a cluster at the same time."""
+        c = self.config
+        self.phase = f"trying {', '.join(order_name(choice.number) for choice in choices)}"
+        left = c.budget - c.reserved - self.episodes
+        # All orders share what is left where all are to be tried, else those that are tried now.
+        left //= len(c.candidates()) - len(self.visits) if c.exhaustive else len(choices)
+        if c.runner == "ray":
+            outcomes = self.try_on_ray(choices, left)
+        else:
+            tried = [visit.workflow for visit in self.visits]
+            outcomes = [self.workshop.try_order(one.number, left, tried) for one in choices]
+        for choice, outcome in zip(choices, outcomes, strict=True):
+            self.record(choice, outcome)
+        self.save()
+        self._heard(self, None)
+
+    def try_on_ray(self, choices: list[Choice], left: int) -> list[Outcome]:
+        """The same as tasks of a cluster; what they trained comes back as files."""
+        tried = [visit.workflow for visit in self.visits]
+        starts = {
+            choice.number: last_checkpoint(Path(start)).read_bytes()
+            for choice in choices
+            if (start := self.workshop.nearest(choice.number, tried)) is not None
+        }
+        shared = (self.config.as_task(), starts)
+        outcomes = []
+        jobs = [(choice.number, left) for choice in choices]
+        for (number, _), (outcome, files) in zip(
+            jobs, run_tasks(try_far_away, jobs, shared), strict=True
+        ):
+            for name, content in files.items():
+                path = self.folder.path / f"workflows/{number:03d}" / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(content)
+            outcomes.append(outcome)
+        return outcomes
+
+    def record(self, choice: Choice, outcome: Outcome) -> None:
+        """A row of search.csv."""
+        c, number, before = self.config, choice.number, choice.beliefs
+        measured, trained, playing = outcome.measured, outcome.trained, outcome.playing
+        self.spent["visits"] = self.spent.get("visits", 0) + trained + playing
+        known = before.know_returns
+        figures, passed = measured.figures(), measured.passes(c)
+        self.visits.append(
+            Visit(
+                iteration=len(self.visits) + 1,
+                shard=c.shard,
+                workflow=number,
+                order=order_name(number),
+                chosen_by=choice.why,
+                acquisition=float(before.bounds[number]) if known else None,
+                posterior_mean=float(before.returns.mean[number]) if known else None,
+                posterior_std=float(before.returns.std[number]) if known else None,
+                chance_of_passing=None if before.passing is None else float(before.passing[number]),
+                top_three=" ".join(map(str, before.top_three(c.candidates()))) if known else "",
+                measured_return=figures["mean"],
+                stderr=figures["stderr"],
+                compliance=figures["compliance"],
+                fixes_per_episode=figures["fixes_per_episode"],
+                share_without_fix=figures["share_without_fix"],
+                passed=passed,
+                stopped_by=outcome.stopped_by,
+                trained_episodes=trained,
+                measured_episodes=len(measured.returns),
+                episodes=trained + playing,
+                total_episodes=self.episodes,
+                model_updated=passed,
+                seconds=outcome.seconds,
+            )
+        )
+
+    # --- the end ----------------------------------------------------------------------------------
+
+    def conclude(self) -> None:
+        """Name a winner, train it further, and play it beside the others."""
+        c, shop = self.config, self.workshop
+        ranking = self.beliefs.ranking() or self.beliefs.nearest_to_passing()
+        if not ranking:
+            raise RunError(
+                f"the budget of {c.budget} episodes ended before an order was measured; give more "
+                "--total-episodes, or a smaller --school-share"
+            )
+        if not self.finals:
+            self.phase = "finals"
+            played = [
+                shop.play(shop.policy_of(number), number, c.final_episodes, FINAL, "finalist")
+                for number in ranking[: c.finalists]
+            ]
+            self.spent["finals"] = sum(len(one.returns) for one in played)
+            good = [one for one in played if one.passes(c)] or played
+            self.winner = max(good, key=lambda one: float(one.returns.mean())).workflow
+            self.finals = [one.figures() for one in played]
+            self.save()
+        assert self.winner is not None
+        left = c.budget - self.episodes + self.spent.get("finish", 0)
+        winner, self.spent["finish"] = shop.finish(self.winner, left)
+        baseline = shop.train_baseline(self.winner) if c.baseline else None
+        self.confirm(winner, baseline)
+
+    def confirm(self, winner: Path, baseline: Path | None) -> None:
+        """The last table: all on the same fresh dice."""
+        assert self.winner is not None
+        self.phase = "confirming"
+        shop, episodes = self.workshop, self.config.confirm_episodes
+        first = shop.play(winner, self.winner, episodes, CONFIRM, "winner")
+        table = [first]
+        for figures in self.finals:
+            number = int(figures["workflow"])
+            name = "winner before its own training" if number == self.winner else "runner-up"
+            if winner != shop.policy_of(number) or number != self.winner:
+                table.append(shop.play(shop.policy_of(number), number, episodes, CONFIRM, name))
+        if baseline is not None:
+            other = shop.play(baseline, self.winner, episodes, CONFIRM, "without workflows")
+            table.append(dataclasses.replace(other, workflow=None))
+            self.difference = interval(first.returns - other.returns)
+        self.confirmed = [one.figures() for one in table]
+        shop.keep_policy(winner, self.winner, "winner")
+        self.save()
+
+    # --- keeping ----------------------------------------------------------------------------------
+
+    def save(self) -> None:
+        """search.csv, updates.csv and summary.json as they are now, each whole."""
+        path = self.folder.path
+        now = time.monotonic()
+        self.seconds, self._began = self.seconds + now - self._began, now
+        self.folder.write(
+            "search.csv", as_csv(Visit.columns(), map(dataclasses.asdict, self.visits))
+        )
+        before_finish = self.episodes - self.spent.get("finish", 0)
+        own = update_rows(path, self.config.shard, self.visits, before_finish)
+        updates = self._merged_updates + own
+        self.folder.write("updates.csv", as_csv(UPDATE_COLUMNS, updates))
+        self.folder.write_summary(self.summary())
+
+    def load(self) -> None:
+        """Continue from what `save` wrote."""
+        path = self.folder.path / "summary.json"
+        if not path.exists():
+            return
+        saved = read_summary(self.folder.path)
+        mine = self.config.as_dict()
+        differ = [k for k in mine if k not in MAY_CHANGE and mine[k] != saved["config"].get(k)]
+        if differ:
+            raise RunError(
+                f"{self.folder.path} was searched with another {', '.join(differ)}; leave that "
+                "out, or begin a new search"
+            )
+        self.visits = saved["visits"]
+        self.finals, self.winner = saved["finals"], saved["winner"]
+        self.spent, self.seconds = saved["spent"], saved["seconds"]
+        self.merged = saved["merged"]
+        if self.merged:
+            rows = read_updates(self.folder.path / "updates.csv")
+            self._merged_updates = [row for row in rows if row["shard"] != self.config.shard]
+
+    def take_over(self, folders: Sequence[Path], shards: Sequence[dict[str, Any]]) -> None:
+        """What the shards have found, as one search would have logged it."""
+        self.merged = [str(folder) for folder in folders]
+        for folder, shard in zip(folders, shards, strict=True):
+            self.visits += shard["visits"]
+            for phase, episodes in shard["spent"].items():
+                self.spent[phase] = self.spent.get(phase, 0) + episodes
+            self._merged_updates += read_updates(folder / "updates.csv")
+            self.seconds += float(shard["seconds"])
+            for visit in shard["visits"]:
+                number = visit.workflow
+                path = find_policy(folder, shard["config"]["start_from"], number)
+                self.workshop.keep_policy(path, number, f"{number:03d}")
+        self.visits.sort(key=lambda visit: (visit.iteration, visit.shard))
+        self.save()
+
+    def summary(self) -> dict[str, Any]:
+        return {
+            "state": self.phase,
+            "winner": self.winner,
+            "order": None if self.winner is None else order_name(self.winner),
+            "winner_minus_baseline": self.difference,
+            "confirmed": self.confirmed,
+            "finals": self.finals,
+            "episodes": self.episodes,
+            "spent": self.spent,
+            "unfinished": self.workshop.unfinished,
+            "merged": self.merged,
+            "seconds": self.seconds,
+            "peak_memory_mb": peak_memory_mb(),
+            "versions": describe_versions(),
+            "config": self.config.as_dict(),
+            "visits": [dataclasses.asdict(visit) for visit in self.visits],
+        }

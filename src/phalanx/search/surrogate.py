@@ -1,0 +1,140 @@
+"""What a search has measured, and what it believes of all 120 orders by that."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Annotated, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from phalanx.cage2.workflow import DISTANCES, NUM_ORDERS
+from phalanx.search.gp_ucb import Posterior, chance_of_passing, choose, fit, upper_bounds
+from phalanx.settings.fields import Within, checked
+
+COMPLIANCE_SPREAD = 0.2  # by how much orders differ in it, before any was tried
+Floats = npt.NDArray[np.float64]
+
+
+@checked
+@dataclass(frozen=True, kw_only=True)
+class Visit:
+    """One order that was tried: a row of search.csv."""
+
+    iteration: int
+    shard: str
+    workflow: Annotated[int, Within(0, NUM_ORDERS - 1)]
+    order: str
+    chosen_by: str
+    """named, gp_ucb or exhaustive"""
+    acquisition: float | None
+    """why it was chosen: the upper bound of its return, as far as it may pass the gate"""
+    posterior_mean: float | None
+    posterior_std: float | None
+    chance_of_passing: float | None
+    top_three: str
+    """the numbers of the orders with the best bounds"""
+    measured_return: float
+    stderr: float
+    compliance: float | None
+    fixes_per_episode: float
+    share_without_fix: float
+    passed: bool
+    """the gate: compliance and fixes are high enough"""
+    stopped_by: str
+    """what ended its own training: gate, plateau, cap, or none if it had none"""
+    trained_episodes: int
+    measured_episodes: int
+    """by which return and compliance were measured"""
+    episodes: int
+    """all that were played for it"""
+    total_episodes: int
+    """of the search so far"""
+    model_updated: bool
+    """whether its return entered the model; that of a policy which failed the gate does not"""
+    seconds: float
+
+    @classmethod
+    def columns(cls) -> tuple[str, ...]:
+        return tuple(item.name for item in fields(cls))
+
+
+class Beliefs:
+    """Two Gaussian processes: of the return, and of compliance.
+
+    beliefs = Beliefs(visits, beta=2.0, threshold=0.9, min_fixes=1.0)
+    beliefs.next(candidates)        # the order to try now, or None
+    beliefs.ranking()               # orders that passed, best first
+
+    pending: orders that are being tried; their neighbours attract less meanwhile.
+    """
+
+    def __init__(
+        self,
+        visits: Sequence[Visit],
+        beta: float,
+        threshold: float,
+        min_fixes: float,
+        pending: Sequence[int] = (),
+    ) -> None:
+        self.visits, self._min_fixes, self._pending = visits, min_fixes, list(pending)
+        good = [visit for visit in visits if visit.passed]
+        self.returns: Posterior = fit(
+            DISTANCES,
+            _ints([visit.workflow for visit in good]),
+            _floats([visit.measured_return for visit in good]),
+            _floats([visit.stderr**2 for visit in good]),
+            pending=self._pending,
+        )
+        self.compliance: Posterior = fit(
+            DISTANCES,
+            _ints([visit.workflow for visit in visits]),
+            _floats([gate_score(visit, min_fixes) for visit in visits]),
+            _floats([gate_noise(visit) for visit in visits]),
+            spread=COMPLIANCE_SPREAD,
+        )
+        self.know_returns = bool(good)
+        # Nothing is known of the gate before the first visit.
+        self.passing = chance_of_passing(self.compliance, threshold) if visits else None
+        self.bounds = upper_bounds(self.returns, beta, self.passing)
+
+    def next(self, candidates: Sequence[int]) -> int | None:
+        allowed = np.zeros(NUM_ORDERS, np.bool_)
+        allowed[list(candidates)] = True
+        tried = [visit.workflow for visit in self.visits]
+        return choose(self.bounds, tried, self._pending, allowed)
+
+    def ranking(self) -> list[int]:
+        """Orders that passed the gate, by what is believed of their return; best first."""
+        passed = {visit.workflow for visit in self.visits if visit.passed}
+        return sorted(passed, key=lambda number: -self.returns.mean[number])
+
+    def nearest_to_passing(self) -> list[int]:
+        """All that were tried, those that came nearest to following their order first."""
+        ranked = sorted(self.visits, key=lambda visit: -gate_score(visit, self._min_fixes))
+        return [visit.workflow for visit in ranked]
+
+    def top_three(self, candidates: Sequence[int]) -> list[int]:
+        """The candidates with the best bounds, visited or not."""
+        return sorted(candidates, key=lambda number: (-self.bounds[number], number))[:3]
+
+
+def gate_score(visit: Visit, min_fixes: float) -> float:
+    """Compliance; 0 where it is undefined, or fixes are too few to pass."""
+    if visit.compliance is None or visit.fixes_per_episode < min_fixes:
+        return 0.0
+    return visit.compliance
+
+
+def gate_noise(visit: Visit) -> float:
+    """Variance of a measured share of so many fixes (half a fix more on either side)."""
+    fixes = visit.fixes_per_episode * visit.measured_episodes
+    share = ((visit.compliance or 0.0) * fixes + 0.5) / (fixes + 1)
+    return share * (1 - share) / (fixes + 1)
+
+
+def _ints(values: Sequence[int]) -> npt.NDArray[np.int64]:
+    return np.array(values, np.int64)
+
+
+def _floats(values: Sequence[Any]) -> Floats:
+    return np.array(values, np.float64)

@@ -1,0 +1,1 @@
+"""Settings of every command: what may be given, from where, and how it is checked."""

@@ -1,0 +1,198 @@
+"""From the command line and YAML files to the frozen settings of `config.py`, and back to help."""
+
+import ast
+import dataclasses
+import inspect
+import math
+import re
+import textwrap
+import typing
+from argparse import ArgumentParser
+from itertools import pairwise
+from pathlib import Path
+from types import UnionType
+from typing import Any, Union
+
+from phalanx.configs import config_path
+from phalanx.errors import ConfigError
+from phalanx.settings.fields import hints_of, setting_named, without_effect
+from phalanx.settings.yaml_file import read_settings
+from phalanx.trust import check_cluster, check_named
+
+NOT_IN_FILES = ("resume", "config")
+
+
+def add_flags(parser: ArgumentParser, config: type) -> None:
+    """A flag (or a positional argument) for every field of a config class; all values are words."""
+    helps = field_helps(config)
+    for item in dataclasses.fields(config):
+        kind, many = _kind_of(config, item.name)
+        text = helps[item.name] + _default_text(item)
+        metavar = item.metadata.get("metavar", item.name.upper())
+        options: dict[str, Any] = {"help": text.replace("%", "%%"), "metavar": metavar}
+        if item.metadata.get("positional"):
+            nargs = "*" if many else None if item.default is dataclasses.MISSING else "?"
+            parser.add_argument(item.name, nargs=nargs, **options)
+            continue
+        if many:
+            options |= {"nargs": "+", "action": "extend"}
+        elif kind is bool:  # --flag, --flag true, --flag false
+            options |= {"nargs": "?", "const": "true"}
+        flags = (f"--{_dashed(item.name)}", *item.metadata.get("aliases", ()))
+        parser.add_argument(*flags, dest=item.name, **options)
+
+
+def from_flags(config: type, values: dict[str, Any]) -> Any:
+    """The config object of parsed flags; below them those of a file, below these the defaults."""
+    given: dict[str, Any] = {}
+    flags = {
+        name: from_words(config, name, words)
+        for name, words in values.items()
+        if words not in (None, [])
+    }
+    resume, file = flags.get("resume"), flags.get("config")
+    if hasattr(config, "own_file") and resume is None:
+        file = flags["config"] = config.own_file(flags)
+    above = None if resume is None else resume / "config.yaml"
+    for path in (above, None if file is None else config_path(file)):
+        if path is not None:
+            settings = from_file(config, path)
+            check_named(settings, flags, path)
+            check_cluster(settings, flags, path)
+            given |= settings
+    if "total_episodes" in flags and "total_steps" not in flags:
+        given.pop("total_steps", None)  # the budget of a file, in another unit
+    made = config(**given | flags)
+    for name, what in without_effect(made).items():
+        if name in flags and flags[name] is not False:  # which is what happens anyway
+            raise ConfigError(
+                f"--{_dashed(name)} has no effect here, it is for {what}; leave it out"
+            )
+    return made
+
+
+def from_file(config: type, path: Path) -> dict[str, Any]:
+    """The settings of a YAML file; unknown ones are refused."""
+    given: dict[str, Any] = {}
+    for word, words in read_settings(path).items():
+        try:
+            name = setting_named(config, word)
+            if name in NOT_IN_FILES:
+                raise ConfigError(f"{name} is a flag, not a setting of a file")
+            if name in given:
+                raise ConfigError(f"{name} is given twice, once as {word}; leave one")
+            if words is not None:
+                given[name] = from_words(config, name, words)
+        except ConfigError as error:
+            raise ConfigError(f"{path}: {error}") from None
+    return given
+
+
+def from_words(config: Any, name: str, words: str | list[str]) -> Any:
+    """The value of a setting as it is written: one word, or several for a list (or `64x64`)."""
+    kind, many = _kind_of(config, name)
+    if many:
+        parts = [words] if isinstance(words, str) else words
+        if "positional" not in config.__dataclass_fields__[name].metadata:  # paths may have commas
+            parts = _split(parts, kind)
+        if not parts and words:  # a file may say that a list is empty
+            raise ConfigError(f"--{_dashed(name)} needs at least one value")
+        return tuple(_convert(name, kind, part) for part in parts)
+    if isinstance(words, list):
+        raise ConfigError(f"--{_dashed(name)} takes one value, got a list of {len(words)}")
+    return _convert(name, kind, words)
+
+
+def field_helps(config: type) -> dict[str, str]:
+    """The string under each field."""
+    helps = {}
+    for kind in reversed([kind for kind in config.__mro__ if dataclasses.is_dataclass(kind)]):
+        body = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0].body  # type: ignore[attr-defined]
+        for statement, below in pairwise(body):
+            if isinstance(statement, ast.AnnAssign) and isinstance(below, ast.Expr):
+                text = ast.literal_eval(below.value)
+                helps[statement.target.id] = " ".join(text.split())  # type: ignore[union-attr]
+    return helps
+
+
+def _kind_of(config: type, name: str) -> tuple[Any, bool]:
+    """What one word of a setting is to become, and whether several may be given."""
+    hint, _notes = hints_of(config)[name]
+    if typing.get_origin(hint) is tuple:
+        return typing.get_args(hint)[0], True
+    if typing.get_origin(hint) in (Union, UnionType):
+        kinds = {kind for kind in typing.get_args(hint) if kind in (int, float, bool, str, Path)}
+        return (_number_or_word if kinds == {int, str} else kinds.pop()), False
+    return hint, False
+
+
+def _yes_or_no(text: str) -> bool:
+    words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+    if text.lower() not in words:
+        raise ConfigError(f"{text!r:.80} is neither true nor false")
+    return words[text.lower()]
+
+
+def _number_or_word(text: str) -> int | str:
+    try:
+        return _whole(text)
+    except ConfigError:
+        return text
+
+
+def _whole(text: str) -> int:
+    """`100000`, `100_000` or `1e5`."""
+    try:
+        return int(text)
+    except ValueError:
+        number = _number(text, "whole number")
+        if number != int(number):
+            raise ConfigError(f"{text!r:.80} is not a whole number") from None
+        return int(number)
+
+
+def _number(text: str, what: str = "number") -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        raise ConfigError(f"{text!r:.80} is not a {what}") from None
+    if not math.isfinite(number):
+        raise ConfigError(f"{text!r:.80} is not a {what}")
+    return number
+
+
+_READ = {int: _whole, float: _number, bool: _yes_or_no}
+
+
+def _split(words: list[str], kind: Any) -> list[str]:
+    """`a,b c` as three, `64x64` as two numbers; a mixture such as `a=0.5,b=0.5` stays whole."""
+    if kind is not str:
+        return [part for part in re.split(r"(?<=\d)x(?=\d)|,", ",".join(words)) if part]
+    return [part for word in words for part in ([word] if "=" in word else word.split(",")) if part]
+
+
+def _convert(name: str, kind: Any, text: str) -> Any:
+    try:
+        return _READ.get(kind, kind)(text)
+    except ConfigError as error:
+        raise ConfigError(f"--{_dashed(name)}: {error}") from None
+
+
+def _default_text(item: Any) -> str:
+    if "cage2" in item.metadata:
+        pair = {"cage2": item.metadata["cage2"], "others": item.metadata["other"]}
+        words = [f"{value} for {which}" for which, value in pair.items() if value is not None]
+        both = pair["cage2"] if pair["cage2"] == pair["others"] else ", ".join(words)
+        for algo in ("impala", "a3c"):
+            if algo in item.metadata:
+                first, second = item.metadata[algo]
+                both = f"{both}; with {algo} {first}, {second}"
+        return f" (default: {both})"
+    if item.default in (dataclasses.MISSING, None, "", ()):
+        return ""
+    value = item.default
+    return f" (default: {' '.join(map(str, value)) if isinstance(value, tuple) else value})"
+
+
+def _dashed(name: str) -> str:
+    return name.replace("_", "-")

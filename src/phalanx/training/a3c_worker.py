@@ -1,0 +1,209 @@
+"""A worker of A3C: its own process, environments and networks, on weights that all share."""
+
+import contextlib
+import dataclasses
+import faulthandler
+import math
+import os
+import pickle
+import signal
+import socket
+import time
+import traceback
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from phalanx.envs.channel import Channel
+from phalanx.envs.faults import Fault
+from phalanx.envs.fork_server import die_with
+from phalanx.envs.making import make_pool
+from phalanx.envs.pool import seed_of
+from phalanx.envs.shared_memory import block_of, numbers
+from phalanx.envs.trial import factory_of
+from phalanx.errors import PhalanxError, WorkerError
+from phalanx.learn.a3c import A3C, A3CSettings
+from phalanx.learn.compiled.blas import use_one_thread_per_product
+from phalanx.learn.compiled.stepper import CompiledStepper
+from phalanx.learn.pool_sampler import PoolSampler
+from phalanx.learn.sampler import Stopped
+from phalanx.learn.shared import BEATS, EPISODES, STEPS, Shared
+from phalanx.training.config import TrainConfig
+from phalanx.training.on_pool import env_of, open_networks
+from phalanx.training.recipe import Network, entropy_weight_at, learning_rate_at, progress_of
+from phalanx.training.update_record import Tally, added_up, episodes_of
+
+REPORT_S = 0.05  # updates that take less are reported together
+UNBOUNDED = 2**31  # failures are counted where those of all workers are known
+
+
+@dataclass(frozen=True)
+class Setup:
+    """All that a worker is told at its start."""
+
+    number: int
+    num_workers: int
+    n_envs: int
+    """of all workers together"""
+    config: TrainConfig
+    network: Network | None
+    memory_fd: int
+    size: int
+    """weights of the networks"""
+    begun: int
+    """updates that there were when it began: a worker that replaces another plays other games"""
+
+
+def main(channel_fd: int, setup_fd: int, life_fd: int, words_fd: int) -> None:
+    """Be a worker until told to stop. Whatever goes wrong is told before the process ends."""
+    die_with(life_fd)
+    faulthandler.enable(words_fd)
+    faulthandler.register(signal.SIGUSR1, words_fd)
+    channel = Channel(socket.socket(fileno=channel_fd))
+    code = 1
+    try:
+        with open(setup_fd, "rb") as file:
+            worker = Worker(pickle.load(file), channel)
+        channel.send(("ready",))
+        channel.receive_one()
+        worker.work()
+        channel.send(("done",))
+        channel.receive_one()  # nothing comes but the end: until then our memory can be measured
+    except (ConnectionError, EOFError):
+        code = 0  # whoever started us has hung up
+    except Exception as error:
+        what = str(error) if isinstance(error, PhalanxError) else f"{type(error).__name__}: {error}"
+        with contextlib.suppress(ConnectionError):
+            for_all = isinstance(error, WorkerError)  # of environments: others have the same
+            channel.send(("failed", what, traceback.format_exc(), for_all))
+    os._exit(code)
+
+
+class Worker:
+    """Copies the weights, plays a rollout, adds its step to the weights; again and again."""
+
+    def __init__(self, setup: Setup, channel: Channel) -> None:
+        use_one_thread_per_product()
+        self.config, self.number, self._channel = setup.config, setup.number, channel
+        config, block = self.config, block_of(setup.number, setup.n_envs, setup.num_workers)
+        self.first_env, self._block = block.start, slice(block.start, block.stop)
+        self.shared = Shared(setup.memory_fd, setup.size, setup.num_workers, setup.n_envs)
+        self._own = numbers(self.shared.lines[setup.number])
+        seed = dice_of(config.seed, setup.number, setup.begun)
+        np.random.seed(seed)  # noqa: NPY002  for environments that use numpy's own dice
+        factory, _name = factory_of(env_of(config))
+        pool = make_pool(
+            lambda: Watched(factory(), self._own), n_envs=len(block), num_workers=0,
+            seed=config.seed, infos=False, max_restarts=UNBOUNDED, on_fault=self._tell,
+        )  # fmt: skip
+        actor, stepper, _device = open_networks(
+            config, pool.single_observation_space, pool.single_action_space, setup.network
+        )
+        if isinstance(stepper, CompiledStepper):
+            rows = len(block) * config.update_steps
+            stepper = type(stepper)(stepper.policy, stepper.crew, rows)
+        self.learner = A3C(stepper, a3c_settings(config), self.shared, bring=False)
+        self.sampler = PoolSampler(
+            pool, actor, config.update_steps, gamma=config.gamma, reward_scale=config.reward_scale,
+            seed=seed, env_seeds=[env_seed(config.seed, i, setup.begun) for i in block],
+            first_env=block.start, noise_memory=config.noise_memory,
+        )  # fmt: skip
+        self.sampler.stop = lambda: self.shared.stopped
+
+    def work(self) -> None:
+        """Until all are told to stop."""
+        pending: list[Tally] = []
+        told = time.monotonic()
+        while not self.shared.stopped:
+            progress = self._progress()
+            if progress < 1:
+                with contextlib.suppress(Stopped):  # in the middle of a rollout
+                    pending.append(self._update(progress))
+                self.shared.running[self._block] = self.sampler.running
+            else:
+                time.sleep(0.005)  # the budget is spent, unless somebody dies before it has told us
+            well = not pending or all(map(math.isfinite, pending[-1].metrics.values()))
+            if pending and (progress >= 1 or not well or time.monotonic() - told > REPORT_S):
+                self._channel.send(("tally", added_up(pending)))
+                pending, told = [], time.monotonic()
+        if pending:
+            self._channel.send(("tally", added_up(pending)))
+
+    def _progress(self) -> float:
+        shared = self.shared
+        done = shared.updates, shared.episodes, shared.steps
+        return progress_of(self.config, *done, shared.elapsed_s)
+
+    def _update(self, progress: float) -> Tally:
+        """Play a rollout, and take one step for it."""
+        rate = learning_rate_at(self.config, progress)
+        entropy_weight = entropy_weight_at(self.config, progress)
+        began, version = time.perf_counter(), self.shared.updates
+        self.sampler.take(self.learner.stepper.weights(), version)
+        rollout = self.sampler.collect()
+        collected = time.perf_counter()
+        metrics = self.learner.update(rollout, rate, entropy_weight)
+        lag = self.learner.stepper.steps - 1 - version  # what others did meanwhile
+        episodes = episodes_of(rollout, (self.config.env_name,), self.first_env)
+        self._own[STEPS] += rollout.rewards.size
+        self._own[EPISODES] += len(episodes)
+        return Tally(
+            updates=1, steps=rollout.rewards.size, dropped=0,
+            lags={lag: rollout.rewards.shape[1]}, episodes=episodes, rate=rate,
+            entropy_weight=entropy_weight, metrics=metrics, collect_s=collected - began,
+            learn_s=time.perf_counter() - collected,
+        )  # fmt: skip
+
+    def _tell(self, fault: Fault) -> None:
+        """One of our environments failed and is built anew; others number it differently."""
+        assert fault.env_id is not None
+        number = self.first_env + fault.env_id
+        reason = fault.what.removeprefix(f"environment {fault.env_id} failed: ")
+        what = f"environment {number} in worker {self.number} failed: {reason}"
+        named = dataclasses.replace(
+            fault, what=what, env_id=number, worker=self.number, lost=(number,)
+        )
+        self._channel.send(("fault", named))
+
+
+class Watched(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """An environment that shows whether it is at work: its count of BEATS is odd meanwhile."""
+
+    def __init__(self, env: gymnasium.Env[Any, Any], own: Any) -> None:
+        super().__init__(env)
+        self._own = own
+
+    def step(self, action: Any) -> Any:
+        self._own[BEATS] |= 1
+        answer = self.env.step(action)
+        self._own[BEATS] += 1
+        return answer
+
+    def reset(self, **options: Any) -> Any:
+        self._own[BEATS] |= 1
+        answer = self.env.reset(**options)
+        self._own[BEATS] += 1
+        return answer
+
+
+def a3c_settings(config: TrainConfig) -> A3CSettings:
+    return A3CSettings(
+        gae_lambda=config.gae_lambda,
+        clip=config.clip,
+        value_weight=config.value_weight,
+        max_grad_norm=config.max_grad_norm,
+    )
+
+
+def env_seed(seed: int, i: int, begun: int) -> int:
+    """That of environment i, wherever it runs; another one in place of a worker that was lost."""
+    if begun == 0:
+        return seed_of(seed, i)
+    return int(np.random.SeedSequence([seed, i, begun]).generate_state(1)[0])
+
+
+def dice_of(seed: int, worker: int, begun: int) -> int:
+    """The seed of a worker's own draws."""
+    return int(np.random.SeedSequence([seed, 4, worker, begun]).generate_state(1)[0])

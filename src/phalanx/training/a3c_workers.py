@@ -1,0 +1,322 @@
+"""A3C seen from the run: start the workers, hear of their updates, replace those that die."""
+
+import contextlib
+import dataclasses
+import os
+import select
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import cloudpickle
+
+from phalanx.cage2.settings import count_cores
+from phalanx.envs.channel import Channel
+from phalanx.envs.faults import Fault, FaultLog, how_it_ended
+from phalanx.envs.first_try import try_first
+from phalanx.envs.fork_client import environment, file_of, kill, read_words, stack_of
+from phalanx.envs.shared_memory import block_of
+from phalanx.envs.trial import factory_of
+from phalanx.errors import ConfigError, WorkerError
+from phalanx.importing import command_for
+from phalanx.learn.a3c import A3C
+from phalanx.learn.shared import (
+    BEATS,
+    ELAPSED_MS,
+    EPISODES,
+    EPISODES_BEFORE,
+    STEPS,
+    STEPS_BEFORE,
+    STOP,
+    Shared,
+)
+from phalanx.training.a3c_worker import Setup, a3c_settings
+from phalanx.training.config import TrainConfig
+from phalanx.training.on_pool import env_of, open_networks
+from phalanx.training.recipe import Network, Recipe
+from phalanx.training.update_record import Tally
+
+TICK_S = 0.1  # how long `hear` waits, so that limits and signals are seen in time
+ENVS_PER_WORKER = 16
+START_S = 120.0  # in which a worker must have built its environments
+STOP_S = 0.5  # in which it is to finish its rollout when the run ends
+
+
+def on_shared_weights(config: TrainConfig, network: Network | None) -> Recipe:
+    """Workers with a share of the environments each; this process only keeps the books."""
+    cores = count_cores()
+    num_workers = cores if config.num_workers == "auto" else int(config.num_workers)
+    # A turn costs a worker as much as a dozen small environments, whatever others do.
+    n_envs = num_workers * ENVS_PER_WORKER if config.num_envs == "auto" else int(config.num_envs)
+    num_workers = min(num_workers, n_envs)
+    threads = max(1, cores // num_workers)
+    if config.num_threads != "auto":
+        threads = min(threads, int(config.num_threads))
+    factory, name = factory_of(env_of(config))
+    trial, nurse, _why_not, _env = try_first(
+        factory, name, seed=config.seed, n_envs=n_envs, num_workers=num_workers,
+        step_timeout=config.step_timeout, start_timeout=START_S,
+    )  # fmt: skip
+    if nurse is not None:
+        nurse.close()
+    asked, config = (
+        config,
+        dataclasses.replace(
+            config,
+            device="cpu",
+            num_threads=threads_worth_having(config, n_envs, num_workers, threads),
+        ),
+    )
+    _actor, stepper, device = open_networks(
+        config, trial.observations.space, trial.actions.space, network
+    )
+    memory_fd = os.memfd_create("phalanx-a3c")
+    shared = Shared(memory_fd, stepper.size, num_workers, n_envs)
+    learner = A3C(stepper, a3c_settings(config), shared, bring=True)
+    setup = Setup(0, num_workers, n_envs, config, network, memory_fd, stepper.size, 0)
+    workers = SharedWorkers(setup, shared, threads)
+    note = f"{n_envs} environments; {num_workers} workers on {cores} cores, {threads} threads each"
+    return Recipe(
+        workers, learner, device, threads, (config.env_name,), note,
+        settled=dataclasses.replace(asked, num_envs=n_envs),
+        num_workers=num_workers,
+    )  # fmt: skip
+
+
+def threads_worth_having(config: TrainConfig, n_envs: int, num_workers: int, threads: int) -> int:
+    """A thread that learns from fewer rows than this waits longer than it works."""
+    rows = -(-n_envs // num_workers) * config.update_steps
+    return max(1, min(threads, rows // 512))
+
+
+@dataclass
+class Running:
+    """A worker's process, and what we have heard of it."""
+
+    process: subprocess.Popen[bytes]
+    channel: Channel
+    last_words: int
+    since: float
+    """when it began, or when its environments were last seen to move"""
+    beats: int = 0
+    ready: bool = False
+    done: bool = False
+    failure: tuple[str, str, bool] | None = None
+    """what it said before it ended, its traceback, and whether another would end like it"""
+    verdict: tuple[str, str] | None = None
+    """why we had to end it, and its stack"""
+
+
+class SharedWorkers:
+    """The processes. `hear` tells what they did; a dead one is told of and replaced."""
+
+    def __init__(self, setup: Setup, shared: Shared, threads: int) -> None:
+        self._setup, self.shared, self._threads = setup, shared, threads
+        self.num_workers = setup.num_workers
+        self.samplers = [self]  # the run asks us for what it asks of samplers in its own process
+        self.stop: Callable[[], bool] = lambda: False
+        self._log = FaultLog(setup.config.max_restarts, None)
+        self._life, self._life_end = os.pipe()  # workers die when nobody holds `_life_end`
+        self._running: dict[int, Running] = {}
+        self._told = [(0, 0)] * self.num_workers  # steps and episodes that were reported
+        self._begun = self._closed = False
+        try:
+            for worker in range(self.num_workers):
+                self._start(worker)
+            while not all(one.ready for one in self._running.values()):
+                self._attend(TICK_S)
+        except BaseException:
+            self.close()
+            raise
+
+    def _start(self, worker: int) -> None:
+        setup = dataclasses.replace(self._setup, number=worker, begun=self.shared.updates)
+        with contextlib.ExitStack() as on_failure, contextlib.ExitStack() as theirs:
+            ours, their_end = socket.socketpair()
+            theirs.callback(their_end.close)
+            on_failure.callback(ours.close)
+            words_fd = os.memfd_create(f"phalanx-worker-{worker}")
+            on_failure.callback(os.close, words_fd)
+            setup_fd = file_of(cloudpickle.dumps(setup))
+            theirs.callback(os.close, setup_fd)
+            fds = [their_end.fileno(), setup_fd, self._life, words_fd]
+            process = subprocess.Popen(
+                command_for("phalanx.training.a3c_worker", *fds),
+                pass_fds=(*fds, setup.memory_fd),
+                stdin=subprocess.DEVNULL,
+                process_group=0,  # Ctrl-C is for us
+                env=environment(self._threads),
+            )
+            on_failure.pop_all()
+        self._running[worker] = Running(process, Channel(ours), words_fd, time.monotonic())
+
+    @property
+    def pids(self) -> list[int]:
+        return [one.process.pid for one in self._running.values()]
+
+    def listen(self, hook: Callable[[Fault], None]) -> None:
+        """Tell `hook` of each failure."""
+        self._log.listen(hook)
+
+    @property
+    def running(self) -> Any:
+        """Returns of the episodes under way."""
+        return self.shared.running
+
+    def go_on_from(self, episodes: int, steps: int) -> None:
+        """What was done before, by workers that are no more."""
+        self.shared.counters[EPISODES_BEFORE] = episodes
+        self.shared.counters[STEPS_BEFORE] = steps
+
+    def tell_time(self, elapsed_s: float) -> None:
+        """How long the run has taken, which `--duration` has schedules follow."""
+        self.shared.counters[ELAPSED_MS] = int(1000 * elapsed_s)
+
+    def hear(self) -> list[Tally]:
+        """What was done since; waits for something, but not for long."""
+        if not self._begun:
+            self._begun = True
+            for one in self._running.values():
+                self._let_begin(one)
+        return self._attend(TICK_S)
+
+    def finish(self) -> list[Tally]:
+        """Let all finish what they are at, if it does not take long; then nobody moves."""
+        self.shared.counters[STOP] = 1
+        tallies, deadline = [], time.monotonic() + STOP_S
+        if self._begun:
+            while time.monotonic() < deadline and not all(
+                one.done or not one.ready for one in self._running.values()
+            ):
+                tallies += self._attend(0.02)
+        for one in self._running.values():
+            if not one.done:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(one.process.pid, signal.SIGSTOP)
+        return tallies
+
+    def close(self) -> None:
+        """End all processes."""
+        if self._closed:
+            return
+        self._closed = True
+        for one in self._running.values():
+            one.channel.close()
+        deadline = time.monotonic() + STOP_S
+        for one in self._running.values():
+            if one.done:  # it only waits for us to hang up
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    one.process.wait(max(0.0, deadline - time.monotonic()))
+            kill(one.process.pid)
+            one.process.wait()
+            os.close(one.last_words)
+        self._running.clear()
+        for fd in (self._life, self._life_end, self._setup.memory_fd):
+            os.close(fd)
+
+    # --- what may happen --------------------------------------------------------------------------
+
+    def _attend(self, timeout_s: float) -> list[Tally]:
+        channels = {one.channel.fileno(): worker for worker, one in self._running.items()}
+        tallies: list[Tally] = []
+        for fd in select.select(list(channels), [], [], timeout_s)[0]:
+            worker = channels[fd]
+            for kind, *rest in self._running[worker].channel.receive():
+                self._understand(worker, kind, rest, tallies)
+            if self._running[worker].channel.closed:
+                self._replace(worker)
+        self._watch()
+        return tallies
+
+    def _understand(self, worker: int, kind: str, rest: list[Any], tallies: list[Tally]) -> None:
+        one = self._running[worker]
+        if kind == "tally":
+            (tally,) = rest
+            steps, episodes = self._told[worker]
+            self._told[worker] = steps + tally.steps, episodes + len(tally.episodes)
+            tallies.append(tally)
+        elif kind == "ready":
+            one.ready, one.since = True, time.monotonic()
+            if self._begun:
+                self._let_begin(one)
+        elif kind == "fault":
+            self._log(rest[0])
+        elif kind == "done":
+            one.done = True
+        else:
+            assert kind == "failed"
+            one.failure = (rest[0], rest[1], rest[2])
+
+    def _let_begin(self, one: Running) -> None:
+        with contextlib.suppress(ConnectionError):  # its death will be noticed
+            one.channel.send("begin")
+
+    def _watch(self) -> None:
+        """End workers that take too long to begin, or whose environment hangs in a step."""
+        now = time.monotonic()
+        for worker, one in self._running.items():
+            beats, limit_s = int(self.shared.lines[worker, BEATS]), self._setup.config.step_timeout
+            if one.verdict is not None:
+                continue
+            if not one.ready:
+                if now - one.since > START_S:
+                    self._end(one, f"took longer than {START_S:g} s to build its environments")
+            elif beats != one.beats or (beats % 2 == 0 and not is_stopped(one.process.pid)):
+                one.beats, one.since = beats, now
+            elif now - one.since > limit_s:
+                self._end(one, f"hung for longer than the step_timeout of {limit_s:g} s")
+
+    def _end(self, one: Running, verdict: str) -> None:
+        one.verdict = verdict, stack_of(one.process.pid, one.last_words)
+        kill(one.process.pid)
+
+    def _replace(self, worker: int) -> None:
+        one = self._running[worker]
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            one.process.wait(1.0)
+        kill(one.process.pid)
+        code = one.process.wait()
+        how, exit_code, signal_name = how_it_ended(-code if code < 0 else code << 8)
+        trace = read_words(one.last_words)
+        if one.verdict is not None:
+            how, trace = one.verdict
+        elif one.failure is not None:
+            how, trace = f"failed: {one.failure[0]}", one.failure[1]
+        one.channel.close()
+        os.close(one.last_words)
+        del self._running[worker]
+        if one.failure is not None and not self._begun:
+            raise ConfigError(one.failure[0])
+        if one.failure is not None and one.failure[2]:
+            raise WorkerError(one.failure[0])
+        # What it did and did not tell is played again by others.
+        own = self.shared.lines[worker]
+        own[STEPS], own[EPISODES] = self._told[worker]
+        own[BEATS] = 0
+        block = block_of(worker, self._setup.n_envs, self.num_workers)
+        self._log(
+            Fault(
+                what=f"worker {worker} {how}",
+                env_id=None,
+                worker=worker,
+                lost=tuple(block),
+                traceback=trace,
+                exit_code=exit_code,
+                signal=signal_name,
+            )
+        )
+        if not self.shared.stopped:
+            self._start(worker)
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether somebody has halted a process (SIGSTOP): it will not go on by itself."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] in ("T", "t")
+    except OSError:
+        return False

@@ -1,0 +1,159 @@
+"""All that a run needs to continue exactly: arrays and JSON in one file, whole or not at all.
+
+A file may come from anyone. Nothing in it is executed; names, sizes and kinds are compared with
+what they must be before memory is taken; a checksum over all of it tells damage.
+"""
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from phalanx.arrays_file import ArraysFile, BadArrays, Declared, open_arrays
+from phalanx.errors import CheckpointError
+from phalanx.training.facts import BadFacts, checked_facts
+
+FORMAT = 2
+MAX_BYTES = 1 << 34  # of a checkpoint; members are not compressed, so the file is as large
+MAX_FACTS = 1 << 22  # bytes of JSON; the last 2,000 episodes take a tenth of that
+LEARNT = ("theta", "weights_", "obs_")  # how the names of weights begin, and of what goes with them
+GAMES = "sampler_"  # ... and of games that were under way
+Arrays = dict[str, npt.NDArray[Any]]
+
+_MEMBER = re.compile(
+    r"facts|digest|theta|adam_mean|adam_square|prices|weights_[\w.]{1,200}|exp_avg(_sq)?_\d{1,6}"
+    r"|(obs|return)_(count|mean|var)"
+    r"|sampler_(\d{1,6}_)?(nets|memories|odds|infected|next_obs|condition|conducts)",
+    re.ASCII,
+)
+
+
+def save_checkpoint(path: Path, arrays: Arrays, facts: dict[str, Any]) -> None:
+    """Write beside the file, flush to disk, rename: the last good one survives whatever happens."""
+    beside = path.with_name(f".{path.name}.tmp")
+    text = json.dumps({"format": FORMAT, **facts}, allow_nan=False).encode()
+    members = {name: np.asarray(array, order="C") for name, array in arrays.items()}
+    members["facts"] = np.frombuffer(text, np.uint8)
+    declared = {name: Declared(array.shape, array.dtype) for name, array in members.items()}
+    digest = _digest(declared, ((name, [members[name].data]) for name in sorted(members)))
+    members["digest"] = np.frombuffer(digest, np.uint8)
+    try:
+        beside.unlink(missing_ok=True)  # of a run that was killed while writing, or a link
+        with beside.open("xb") as file:
+            np.savez(file, allow_pickle=False, **members)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+    except OSError as error:
+        raise CheckpointError(
+            f"cannot write {path}: {error.strerror}; the last checkpoint is kept"
+        ) from None
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def last_checkpoint(path: Path) -> Path:
+    """The newest checkpoint of a run folder, or a search's winner; a file is taken as it is."""
+    winner, last = path / "policies" / "winner.npz", path / "checkpoints" / "last.npz"
+    if not path.is_dir():
+        return path
+    return winner if winner.exists() and not last.exists() else last
+
+
+def read_facts(path: Path) -> tuple[dict[str, Any], dict[str, Declared]]:
+    """The facts of a checkpoint, and what its arrays declare to be; no array is read."""
+    _, facts, declared = _read(path, lambda _declared: (), whole=False)
+    return facts, declared
+
+
+def load_checkpoint(
+    path: Path, template: Mapping[str, npt.NDArray[Any]] | None = None
+) -> tuple[Arrays, dict[str, Any]]:
+    """The arrays and facts of a checkpoint.
+
+    template: arrays of the shapes and kinds that the file's must have; it may have no others.
+        Without one, all that was learnt is read, and no games.
+    """
+
+    def wanted(declared: dict[str, Declared]) -> Iterable[str]:
+        if template is None:
+            return [name for name in declared if not name.startswith(GAMES)]
+        for name, is_declared in declared.items():
+            mine = template.get(name)
+            if mine is None or (mine.shape, mine.dtype) != (is_declared.shape, is_declared.dtype):
+                needed = "no such" if mine is None else str(Declared(mine.shape, mine.dtype))
+                raise CheckpointError(
+                    f"{path} does not fit: {name} is {is_declared}, {needed} is needed; give it "
+                    "the settings that it was trained with"
+                )
+        return declared
+
+    arrays, facts, _ = _read(path, wanted)
+    return arrays, facts
+
+
+def _read(
+    path: Path, wanted: Any, *, whole: bool = True
+) -> tuple[Arrays, dict[str, Any], dict[str, Declared]]:
+    """whole: compare the checksum, for which the whole file is read, a piece at a time."""
+    try:
+        with open_arrays(path, is_known=_is_member, max_bytes=MAX_BYTES) as file:
+            facts = _facts_of(path, file)
+            declared = {k: v for k, v in file.declared.items() if k not in ("facts", "digest")}
+            arrays = {name: file.read(name) for name in wanted(declared)}
+            if whole:
+                _check_digest(file)
+    except FileNotFoundError:
+        raise CheckpointError(f"there is no checkpoint {path}") from None
+    except (BadArrays, BadFacts) as error:
+        raise CheckpointError(f"{path} is not a whole checkpoint of phalanx ({error})") from None
+    except OSError as error:
+        raise CheckpointError(
+            f"cannot read the checkpoint {path}: {error.strerror or error}"
+        ) from None
+    return arrays, facts, declared
+
+
+def _is_member(name: str) -> bool:
+    return _MEMBER.fullmatch(name) is not None
+
+
+def _facts_of(path: Path, file: ArraysFile) -> dict[str, Any]:
+    is_text = file.declared.get("facts")
+    if is_text is None or is_text.dtype != np.uint8 or is_text.num_bytes > MAX_FACTS:
+        raise BadArrays("it has no facts, or too many")
+    facts = checked_facts(file.read("facts").tobytes())
+    if facts.get("format") != FORMAT:
+        raise CheckpointError(
+            f"{path} is no checkpoint of this version of phalanx, which reads format {FORMAT}, "
+            f"not {facts.get('format')!r:.20}"
+        )
+    return facts
+
+
+def _check_digest(file: ArraysFile) -> None:
+    declared = {name: one for name, one in file.declared.items() if name != "digest"}
+    given = file.declared.get("digest")
+    if given is None or given.num_bytes != hashlib.sha256().digest_size:
+        raise BadArrays("it has no checksum")
+    digest = _digest(declared, ((name, file.pieces(name)) for name in sorted(declared)))
+    if file.read("digest").tobytes() != digest:
+        raise BadArrays("its checksum is that of other numbers")
+
+
+def _digest(
+    declared: Mapping[str, Declared], numbers: Iterable[tuple[str, Iterable[Any]]]
+) -> bytes:
+    """One for all names, kinds, shapes and numbers."""
+    total = hashlib.sha256()
+    for name, pieces in numbers:
+        total.update(f"{name} {declared[name]}\n".encode())
+        for piece in pieces:
+            total.update(piece)
+    return total.digest()

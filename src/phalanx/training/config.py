@@ -1,0 +1,427 @@
+"""Settings of every command: frozen dataclasses whose fields are the command line's flags.
+
+The string under a field is its help. What cannot work is refused when the object is made.
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+from phalanx.agents import AGENTS
+from phalanx.cage2.registration import CAGE2_ENVS
+from phalanx.cage2.rules.observation import OBS_SIZES
+from phalanx.cage2.rules.scenario import DEFAULT_RULES
+from phalanx.cage2.rules.scoring import ALIGNMENTS
+from phalanx.cage2.settings import (
+    MAX_HORIZON,
+    MAX_THREADS,
+    original_red_agent_weights,
+    red_agent_weights,
+    rule_set_number,
+)
+from phalanx.cage2.workflow import COMPLIANCE_RULES, parse_order
+from phalanx.configs import NO_CONFIG, zoo_path
+from phalanx.errors import ConfigError
+from phalanx.files import check_writable
+from phalanx.importing import place_of
+from phalanx.settings.fields import Above, FolderName, OneOf, Only, OrWord, Within, checked
+
+MAX_NETWORKS = 100_000_000
+MOST_LAYERS = 16
+ALGORITHMS = ("ppo", "impala", "a3c")
+TASKS = {"continuous", "images"}  # that ppo has defaults of its own for
+BENCHMARKS = ("sim", "train", "learner", "runners", "cluster")
+BENCH_SECONDS = {"sim": 0.3, "train": 2.0, "learner": 2.0, "runners": 1.0, "cluster": 2.0}
+RUNNER_WORK = ("nothing", "computes", "waits", "one-slow", "cyborg", "images", "signals")
+
+
+# When a setting has an effect.
+RAY = Only("--runner ray", lambda run: run.runner == "ray")
+POOL = Only("environments other than the compiled cage2", lambda run: run.env != "cage2")
+POOL_OR_RAY = Only(
+    "environments other than the compiled cage2, or --runner ray",
+    lambda run: run.env != "cage2" or run.runner == "ray",
+)
+WORKERS = Only(
+    "environments other than the compiled cage2",
+    lambda run: run.env != "cage2" or run.num_envs_per_worker is not None,
+)
+CAGE2 = Only("the compiled cage2", lambda run: run.env == "cage2")
+GAME = Only("cage2 and cyborg", lambda run: run.env in ("cage2", "cyborg"))
+IMPALA = Only("--algo impala", lambda run: run.algo == "impala")
+NOT_A3C = Only("--algo ppo and impala", lambda run: run.algo != "a3c")
+NORMALISED = Only(
+    "environments other than CAGE-2, with --algo ppo and impala",
+    lambda run: run.env not in CAGE2_ENVS and run.algo != "a3c",
+)
+IN_STEP = Only(
+    "--algo ppo without --wait-for", lambda run: run.algo == "ppo" and run.wait_for == "all"
+)
+SAMPLERS = Only(
+    "--algo impala on cage2, or --runner ray",
+    lambda run: run.runner == "ray" or (run.algo == "impala" and run.env == "cage2"),
+)
+WORKFLOW = Only("--workflow", lambda run: run.workflow is not None)
+GATE = Only(
+    "--workflow with --alignment gate",
+    lambda run: run.workflow is not None and run.alignment == "gate",
+)
+BUILT_IN = Only("the built-in networks", lambda run: run.network is None)
+NO_STEPS = Only("runs without --total-steps", lambda run: run.total_steps is None)
+SIM = Only("phalanx bench sim", lambda bench: bench.what == "sim")
+RUNNERS = Only("phalanx bench runners", lambda bench: bench.what == "runners")
+
+
+def by_env(cage2: Any, other: Any, **metadata: Any) -> Any:
+    """A field whose default is one for CAGE-2 and another for all other environments.
+
+    impala, a3c: both for that algorithm, if they are different.
+    continuous, images: ppo's other one for such tasks, known when the environment is open.
+    """
+    return field(default=None, metadata={"cage2": cage2, "other": other, **metadata})
+
+
+@checked
+@dataclass(frozen=True, kw_only=True)
+class TrainConfig:
+    """Train a policy, on CAGE-2 or any Gymnasium environment.
+
+    In step on CAGE-2, equal settings and seeds give equal weights, and --resume continues bit for
+    bit. Other environments cannot be saved in mid-episode: there --resume begins new episodes. What
+    samples ahead (--algo impala, --algo a3c) depends on who is ready first.
+    """
+
+    env: str | Callable[[], Any] = "cage2"
+    """cage2, a Gymnasium id such as CartPole-v1, module:factory, or cyborg (the original); from
+    Python also a function that builds one environment"""
+    algo: Annotated[str, OneOf("", *ALGORITHMS)] = ""
+    """ppo, impala (samplers out of step, V-trace), or a3c (workers that share weights); ppo if not
+    given, with --runner ray impala"""
+    runner: Annotated[str, OneOf("local", "ray")] = "local"
+    """where environments are played: local (this machine), or ray (samplers on a cluster)"""
+    ray_address: Annotated[str | None, RAY] = None
+    """auto or HOST:PORT of a running Ray cluster; a small one on this machine if not given"""
+    cpus_per_sampler: Annotated[float | None, Above(0, 1024), RAY] = None
+    """ray: CPUs that a sampler reserves; an even share of the cluster's if not given, at most 1"""
+    num_envs: Annotated[int | str, Within(1, MAX_NETWORKS), OrWord("auto")] = by_env(
+        512, "auto", aliases=("--n-envs",)
+    )
+    """environments side by side; auto: the fastest number, by a short trial (the seed gives the
+    same run again only with the number that was chosen)"""
+    num_workers: Annotated[int | str, Within(0, 1024), OrWord("auto"), WORKERS] = "auto"
+    """processes that step environments other than CAGE-2; 0: this one; auto: by a short trial"""
+    num_envs_per_worker: Annotated[int | None, Within(1, MAX_NETWORKS)] = None
+    """sets --n-envs to this times --num-workers (with ray, times --num-samplers)"""
+    wait_for: Annotated[int | str, Within(1, MAX_NETWORKS), OrWord("all"), POOL] = "all"
+    """rows that the policy waits for; fewer than all never wait for a slow environment"""
+    step_timeout: Annotated[float, Above(0, 1e6), POOL] = 60.0
+    """seconds after which an environment's step is taken to hang"""
+    max_restarts: Annotated[int, Within(0, 10**9), POOL_OR_RAY] = 20
+    """failed environments and workers that are replaced before the run gives up"""
+    overlap: Annotated[bool, IN_STEP] = by_env(False, True)
+    """collect the next rollout while learning from the last, one update old; not with --wait-for"""
+    sync_every: Annotated[int, Within(1, 10**6), NOT_A3C] = 1
+    """rollouts after which samplers take new weights; no ppo batch is older than that"""
+    num_samplers: Annotated[int, Within(1, 10_000), SAMPLERS] = 2
+    """impala on CAGE-2: threads that play, each its share of the networks; ray: actors"""
+    replay: Annotated[int, Within(0, 100), IMPALA] = 0
+    """impala: past rollouts to learn from again for each new one"""
+    rho_bar: Annotated[float, Within(0, 1e6), IMPALA] = 1.0
+    """impala: bound of the importance weights of values"""
+    c_bar: Annotated[float, Within(0, 1e6), IMPALA] = 1.0
+    """impala: bound of how far they are passed back"""
+    pg_rho_bar: Annotated[float, Above(0, 1e6), IMPALA] = 1.0
+    """impala: bound of the importance weights of the policy's gradient"""
+    total_episodes: Annotated[int | None, Within(1, 10**12), NO_STEPS] = by_env(
+        200_000, None, aliases=("--episodes",)
+    )
+    """when to stop"""
+    total_steps: Annotated[int | None, Within(1, 10**14)] = by_env(
+        None, 500_000, aliases=("--steps",)
+    )
+    """when to stop, in steps of all environments; takes precedence over --total-episodes"""
+    duration: Annotated[float | None, Above(0, 1e6)] = None
+    """stop after so many hours of training at the latest, those before --resume included; schedules
+    follow the time, so that the weights depend on this machine's speed"""
+    update_steps: Annotated[int, Within(1, 10**6)] = by_env(
+        100, 128, impala=(100, 32), a3c=(100, 8)
+    )
+    """steps of each environment between updates"""
+    red_agent: Annotated[str, GAME] = "b_line=0.5,meander=0.5"
+    """attacker: b_line, meander, sleep, b_line_detour, meander_rescan, coin, or a mixture"""
+    rules: Annotated[str, GAME] = DEFAULT_RULES
+    """rule set: 2.1-final, or 2.1-leaderboard as the challenge was scored"""
+    observation: Annotated[str, OneOf(*OBS_SIZES), GAME] = "history"
+    """what the actor sees: bits (the 52), history (and what a defender can remember), or memory
+    (and more of it: own repairs, exploits counted, decoys that red has found, red's style); truth
+    is what no defender can see: a bound"""
+    horizon: Annotated[int, Within(1, MAX_HORIZON), GAME] = 100
+    """turns of an episode"""
+    condition: Annotated[tuple[float, ...], Within(-1e6, 1e6), CAGE2] = ()
+    """numbers put after every observation, such as the 25 that name an order of repair"""
+    workflow: str | None = None
+    """order of repair to follow, such as defender,op_server,enterprise,op_host,user; or all"""
+    alignment_lambda: Annotated[float, Within(0, 1e6), WORKFLOW] = 10.0
+    """what following the workflow is worth in a whole episode; 0 measures compliance only"""
+    alignment: Annotated[str, OneOf(*ALIGNMENTS), WORKFLOW] = "delta"
+    """delta: an episode's sum is lambda times its compliance; per_fix: ± lambda/20 for each fix;
+    gate: what a fix gains and costs is moved until compliance stays just above its threshold"""
+    gate_start: Annotated[float, Within(0, 1), GATE] = 0.4
+    """gate: share of the run in which fixes are free, and blue learns to defend"""
+    compliance_rule: Annotated[str, OneOf(*COMPLIANCE_RULES), WORKFLOW] = "host"
+    """host: the target is infected, and nothing of a better type; type: as earlier systems judged,
+    to compare with them: 24 orders forbid every fix (User0 is always infected), and a healthy
+    neighbour of an infected host may be restored"""
+    compliance_threshold: Annotated[float, Within(0, 1), WORKFLOW] = 0.9
+    """compliance that a policy must reach to count as following its workflow"""
+    min_fixes: Annotated[float, Within(0, 1e6), WORKFLOW] = 1.0
+    """... and fixes per episode: one lucky fix is not enough"""
+    hidden: Annotated[tuple[int, ...], Within(1, 8192), BUILT_IN] = (64, 64)
+    """hidden layers of actor and critic"""
+    network: str | None = None
+    """a torch network of your own, as module:factory; see docs/how-it-works.md"""
+    k_epochs: Annotated[int, Within(1, 1000), NOT_A3C] = by_env(4, 8, impala=(1, 1), images=1)
+    """passes over each rollout; ppo on images: 1, since convolutions are most of the work"""
+    minibatch_size: Annotated[int, Within(1, 10**9), NOT_A3C] = by_env(
+        4096, 256, impala=(2048, 512), images=64
+    )
+    """rows of a gradient step"""
+    learning_rate: Annotated[float, Above(0, 10)] = by_env(
+        1e-3, 1e-3, impala=(1e-3, 2e-3), a3c=(1e-3, 3e-3), images=3e-3, aliases=("--lr",)
+    )
+    """at the start"""
+    final_learning_rate: Annotated[float, Within(0, 10)] = by_env(1e-5, 0.0)
+    """at the end; linear in between"""
+    gamma: Annotated[float, Within(0, 1)] = by_env(0.995, 0.99)
+    """discount of a turn"""
+    gae_lambda: Annotated[float, Within(0, 1)] = by_env(0.98, 0.95)
+    """decay of advantage estimation"""
+    clip: Annotated[float, Above(0, 1e9)] = 0.2
+    """how far a probability may move in an update"""
+    entropy: Annotated[float, Within(0, 1e3)] = by_env(0.01, 0.01, continuous=0.0)
+    """weight of the entropy at the start; 0 for continuous actions, unless given"""
+    final_entropy: Annotated[float, Within(0, 1e3)] = by_env(0.0005, 0.0)
+    """and at the end"""
+    value_weight: Annotated[float, Within(0, 1e6)] = 0.5
+    """weight of the critic's loss"""
+    max_grad_norm: Annotated[float, Above(0, 1e9)] = 0.5
+    """bound of the gradient's norm"""
+    target_kl: Annotated[float | None, Above(0, 1e6), NOT_A3C] = None
+    """end an update's epochs when the policy has moved so far"""
+    reward_scale: Annotated[float, Above(0, 1e6)] = by_env(
+        0.1, 1.0, impala=(0.1, 0.1), a3c=(0.1, 1.0)
+    )
+    """factor of the learner's rewards"""
+    normalize_observation: Annotated[bool, NORMALISED] = by_env(False, True)
+    """let networks see vectors by their distance from the mean so far, in deviations (±10 at most);
+    images as they are"""
+    normalize_reward: Annotated[bool, NORMALISED] = by_env(False, True)
+    """divide the learner's rewards by the deviation of discounted returns so far"""
+    first_deviation: Annotated[float, Above(0, 1e3), POOL] = 1.0
+    """continuous actions: deviation with which they are drawn at the start, in half widths of their
+    range"""
+    noise_memory: Annotated[float, Within(0, 0.999), POOL] = 0.0
+    """continuous actions: how much of a step's noise is left in the next one; near 1, what is tried
+    lasts for many steps, for tasks in which a short push leads nowhere"""
+    critic_truth: Annotated[bool, CAGE2] = True
+    """let the critic (never the actor) see the true state while training"""
+    turn_weights: Annotated[str, OneOf("leaderboard", "flat"), CAGE2] = "leaderboard"
+    """leaderboard: a reward counts once for each horizon (30, 50, 100) that it is in; or flat"""
+    restore_curriculum: Annotated[float, Within(0, 1), CAGE2] = 0.4
+    """share of the run in which the price of Restore rises from a fifth to the whole"""
+    actions: Annotated[str, OneOf("useful", "all"), CAGE2] = "useful"
+    """useful: leave out actions that can never help; or all"""
+    device: Annotated[str, OneOf("auto", "cpu", "cuda")] = "auto"
+    """cpu or cuda; auto: cuda for a network of your own if there is one, else cpu"""
+    learner: Annotated[str, OneOf("auto", "compiled", "torch")] = "auto"
+    """compiled: fused kernels on the CPU; torch: plain autograd, for cuda and your own networks"""
+    compile: bool = False
+    """compile the torch network (torch.compile)"""
+    seed: Annotated[int, Within(0, 2**64 - 1)] = 0
+    """the only source of chance"""
+    num_threads: Annotated[int | str, Within(1, MAX_THREADS), OrWord("auto")] = "auto"
+    """threads that play and learn; results do not depend on it"""
+    start_from: str | None = None
+    """begin with what this run, exported file or agent (champion) has learnt; its networks must
+    have the same sizes"""
+    checkpoint_every: Annotated[int, Within(1, 10**9)] = by_env(50, 50, a3c=(50, 1000))
+    """updates between checkpoints"""
+    output_dir: Path = Path("runs")
+    """where run folders are made"""
+    name: Annotated[str | None, FolderName()] = None
+    """name of the run folder; the time if not given"""
+    resume: Path | None = None
+    """continue the run in this folder; of the other settings only the budget may change"""
+    config: Path | None = None
+    """settings to begin with: a YAML file, or champion, champion-final, leaderboard, final-rules,
+    plain-ppo or quick, which come with phalanx; flags take precedence. If not given, what was tried
+    for a well-known --env with ppo (configs/zoo); none: nothing but the defaults"""
+
+    def __post_init__(self) -> None:
+        if not self.algo:
+            object.__setattr__(self, "algo", "impala" if self.runner == "ray" else "ppo")
+        for item in dataclasses.fields(self):
+            if item.name in self.left_open:
+                continue  # until the environment is open
+            if item.name == "total_steps" and self.total_episodes is not None:
+                continue  # the budget is given in episodes
+            if "cage2" in item.metadata and getattr(self, item.name) is None:
+                object.__setattr__(self, item.name, self.default_by_env(item.metadata))
+        if self.num_envs_per_worker is not None:
+            workers = self.num_samplers if self.runner == "ray" else self.num_workers
+            if not isinstance(workers, int) or workers < 1:
+                raise ConfigError("num_envs_per_worker needs --num-workers as a number, 1 or more")
+            object.__setattr__(self, "num_envs", workers * self.num_envs_per_worker)
+        if self.start_from is not None and self.start_from not in AGENTS:  # found from anywhere
+            object.__setattr__(self, "start_from", str(Path(self.start_from).absolute()))
+        if not self.hidden or len(self.hidden) > MOST_LAYERS:
+            raise ConfigError(
+                f"hidden must be 1 to {MOST_LAYERS} layer sizes such as 64,64, got {self.hidden}"
+            )
+        known = original_red_agent_weights if self.env == "cyborg" else red_agent_weights
+        known(self.red_agent)
+        rule_set_number(self.rules)
+        self._check_env()
+        self._check_runner()
+        if self.workflow not in (None, "all"):
+            parse_order(str(self.workflow))
+        if self.workflow is not None and self.env != "cage2":
+            raise ConfigError(
+                f"--workflow is for the compiled CAGE-2, not for --env {self.env_name}; its "
+                "policies can be judged in the original: phalanx evaluate RUN --simulator cyborg"
+            )
+
+    @staticmethod
+    def own_file(flags: Mapping[str, Any]) -> Path | None:
+        """The file of settings that flags ask for: theirs, or what was tried for their --env."""
+        given = flags.get("config")
+        if given is not None:
+            return None if str(given) == NO_CONFIG else given
+        is_ppo = flags.get("algo", "ppo") == "ppo" and flags.get("runner", "local") == "local"
+        return zoo_path(flags.get("env")) if is_ppo else None
+
+    @property
+    def left_open(self) -> tuple[str, ...]:
+        """Settings that were not given, and that the environment's kind of task decides."""
+        if self.env == "cage2" or self.algo != "ppo" or self.runner != "local":
+            return ()
+        by_task = [item.name for item in dataclasses.fields(self) if TASKS & item.metadata.keys()]
+        return tuple(name for name in by_task if getattr(self, name) is None)
+
+    def for_task(self, kind: str) -> "TrainConfig":
+        """With what is best for this kind of task wherever nothing was given."""
+        choices = {item.name: item.metadata for item in dataclasses.fields(self)}
+        chosen = {n: choices[n].get(kind, choices[n]["other"]) for n in self.left_open}
+        return dataclasses.replace(self, **chosen)
+
+    def default_by_env(self, choices: Mapping[str, Any]) -> Any:
+        pair = choices["cage2"], choices["other"]
+        pair = choices.get(self.algo, pair)
+        return pair[0] if self.env == "cage2" else pair[1]
+
+    def _check_env(self) -> None:
+        module, colon, factory = self.env_name.partition(":")
+        if not module or (colon and not factory):
+            raise ConfigError(
+                f"env is {self.env!r:.80}: give cage2, cyborg, a Gymnasium id such as CartPole-v1, "
+                "or module:factory"
+            )
+
+    def _check_runner(self) -> None:
+        workers = self.num_workers
+        if self.runner == "ray" and (self.algo == "a3c" or self.num_envs == "auto"):
+            raise ConfigError(
+                "--runner ray needs --algo ppo or impala, and the number of environments: give "
+                "--n-envs, or --num-samplers and --num-envs-per-worker"
+            )
+        if self.env == "cage2" and self.algo == "a3c":
+            raise ConfigError(
+                "--algo a3c is for environments in worker processes; on the compiled CAGE-2 use "
+                "ppo or impala, or give --env phalanx/Cage2-v0"
+            )
+        if self.algo == "a3c" and (workers == 0 or self.device == "cuda" or self.wait_for != "all"):
+            raise ConfigError(
+                "--algo a3c computes in its worker processes, on the CPU, all environments of a "
+                "worker in step: give --num-workers 1 or more, and no --device cuda or --wait-for"
+            )
+
+    @property
+    def normalizes_observation(self) -> bool:
+        return bool(self.normalize_observation) and NORMALISED.holds(self)
+
+    @property
+    def normalizes_reward(self) -> bool:
+        return bool(self.normalize_reward) and NORMALISED.holds(self)
+
+    @property
+    def total_updates(self) -> int:
+        """Updates of the whole run, for environments whose episodes have a known length."""
+        steps = self.total_steps or int(self.total_episodes or 0) * self.horizon
+        return max(1, -(-steps // (int(self.num_envs) * self.update_steps)))
+
+    def as_dict(self) -> dict[str, Any]:
+        """The settings as plain values, as config.yaml has them."""
+        plain = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}
+        for name in ("resume", "config", "output_dir", "name"):
+            plain.pop(name)
+        lists = {"hidden": list(self.hidden), "condition": list(self.condition)}
+        return plain | lists | {"env": self.env_name}
+
+    @property
+    def env_name(self) -> str:
+        """The environment in words; a function by its place, if that is how it is found again."""
+        return self.env if isinstance(self.env, str) else place_of(self.env)
+
+
+@checked
+@dataclass(frozen=True, kw_only=True)
+class VerifyConfig:
+    """Replay recorded games of the original; a difference is named, and gives exit code 1."""
+
+    folder: Path | None = field(default=None, metadata={"positional": True})
+    """folder with codebook.json and .npz traces; the games that come with phalanx if not given"""
+    rules: str | None = None
+    """the rule set the traces must be of; taken from codebook.json if not given"""
+    json: Path | None = None
+    """also write the result to this file"""
+
+    def __post_init__(self) -> None:
+        if self.rules is not None:
+            rule_set_number(self.rules)
+        check_writable(self.json)
+
+
+@checked
+@dataclass(frozen=True, kw_only=True)
+class BenchConfig:
+    """Measure the speed of simulator, training and runners, and of others beside them."""
+
+    what: Annotated[str, OneOf(*BENCHMARKS)] = field(default="sim", metadata={"positional": True})
+    """what to measure: sim (beside the original, if installed), train, learner, runners, cluster"""
+    num_envs: Annotated[tuple[int, ...], Within(1, MAX_NETWORKS), SIM] = (
+        1,
+        1024,
+        4096,
+        65536,
+        1_000_000,
+    )
+    """batch sizes of the simulator"""
+    red_agent: Annotated[tuple[str, ...], SIM] = ("meander", "b_line")
+    """attackers in the simulator"""
+    work: Annotated[tuple[str, ...], OneOf(*RUNNER_WORK), RUNNERS] = RUNNER_WORK
+    """what environments do under runners"""
+    rounds: Annotated[int, Within(1, 10_000)] = 5
+    """each case is measured once a round, in turn with the others; the median counts"""
+    seconds: Annotated[float | None, Above(0, 1e5)] = None
+    """time per case and round; 0.3 for sim, 1 for runners, 2 for the others"""
+    json: Path | None = None
+    """also write the figures to this file"""
+
+    def __post_init__(self) -> None:
+        if self.seconds is None:
+            object.__setattr__(self, "seconds", BENCH_SECONDS[self.what])
+        for spec in self.red_agent:
+            red_agent_weights(spec)
+        check_writable(self.json)

@@ -1,0 +1,279 @@
+"""Where a run keeps its settings, its rows, its checkpoints and its summary.
+
+Nothing else is ever touched: a folder that holds what phalanx has not made is refused as it is, and
+no name in it may be a link that leads elsewhere.
+"""
+
+import csv
+import fcntl
+import io
+import json
+import os
+import stat
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from phalanx.errors import RunError
+from phalanx.files import replace_text
+from phalanx.training.events import Events
+
+FLUSH_S = 1.0  # rows that a kill may cost
+TABLES = ("updates", "episodes", "faults")
+MARK = "a run folder of phalanx\n"  # in .lock: what tells our folders from others
+MADE = (
+    ".lock",
+    "config.yaml",
+    "summary.json",
+    "checkpoints",
+    *(f"{name}.csv" for name in TABLES),
+)
+MADE_BY_SEARCH = (
+    *MADE, "search.csv", "policies", "school", "workflows", "winner", "baseline", "plots",
+)  # fmt: skip
+
+
+class RunFolder:
+    """config.yaml, episodes.csv, updates.csv, summary.json, checkpoints/; used by one process.
+
+    goes_on: a run or search is continued: what users put beside its files does not matter.
+    is_ours: the folder was made just now, for this run.
+    for_search: a search, not a run, is to begin in it: each may take over only its own leftovers.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        goes_on: bool = False,
+        is_ours: bool = False,
+        for_search: bool = False,
+    ) -> None:
+        self.path = path
+        self._is_ours = is_ours or not path.exists()
+        self._lock: io.TextIOWrapper | None = None
+        if not goes_on:
+            check_free(path, MADE_BY_SEARCH if for_search else MADE)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            self._lock = _open_lock(path / ".lock")
+            for name in MADE_BY_SEARCH:
+                check_not_linked(path / name)
+            (path / "checkpoints").mkdir(exist_ok=True)
+        except OSError as error:
+            self._unlock()
+            raise _not_here(path, error) from None
+        except RunError:
+            self._unlock()
+            raise
+        self._tables: dict[str, Table] = {}
+        self.events = Events(path)
+
+    def _unlock(self) -> None:
+        if self._lock is not None:
+            self._lock.close()
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.path / "checkpoints" / "last.npz"
+
+    def write_config(self, settings: dict[str, Any], notes: Iterable[str] = ()) -> None:
+        """The settings, and above them what was chosen at the start, and why."""
+        lines = "".join(f"# {' '.join(note.split())}\n" for note in notes)
+        self.write("config.yaml", lines + yaml.safe_dump(settings, sort_keys=False))
+
+    def table(self, name: str) -> "Table":
+        if name not in self._tables:
+            self._tables[name] = Table(self.path / f"{name}.csv")
+        return self._tables[name]
+
+    def flush(self) -> None:
+        """Write all rows that were given."""
+        for table in list(self._tables.values()):  # a fault may begin another one meanwhile
+            table.flush()
+
+    def count_rows(self, name: str) -> int:
+        """Rows that a table has on disk."""
+        path = self.path / f"{name}.csv"
+        if not path.exists():
+            return 0
+        with path.open(newline="", errors="replace") as file:
+            try:
+                return max(0, sum(1 for _row in csv.reader(file)) - 1)
+            except csv.Error as error:
+                raise RunError(f"{path} is no table of a run ({error}); remove it") from None
+
+    def forget_rows(self) -> None:
+        """Begin with empty tables: a run that was killed before its first checkpoint left some."""
+        for name in TABLES:
+            if (self.path / f"{name}.csv").exists():
+                self.table(name).cut(0)
+
+    def write_summary(self, summary: dict[str, Any]) -> None:
+        self.write("summary.json", json.dumps(summary, indent=1) + "\n")
+
+    def write(self, name: str, text: str) -> None:
+        """A file of the folder: whole or not at all, and in the folder whatever lies there."""
+        try:
+            replace_text(self.path / name, text)
+        except OSError as error:
+            raise _cannot_write(self.path / name, error) from None
+
+    def remove_if_empty(self) -> None:
+        """Leave nothing of a run that could not begin."""
+        within = {path.name for path in self.path.iterdir()}
+        if within <= {".lock", "checkpoints"} and not any((self.path / "checkpoints").iterdir()):
+            (self.path / "checkpoints").rmdir()
+            (self.path / ".lock").unlink()
+            if self._is_ours:
+                self.path.rmdir()
+
+    def close(self) -> None:
+        for table in self._tables.values():
+            table.close()
+        self.events.close()
+        self._unlock()
+
+
+def open_new(output_dir: Path, name: str | None, *, for_search: bool = False) -> RunFolder:
+    """A folder for a new run; of two without a name that begin in the same second, each has one."""
+    if name is not None:
+        return RunFolder(output_dir / name, for_search=for_search)
+    now, count = time.strftime("%Y%m%d-%H%M%S"), 1
+    while True:
+        path = output_dir / (now if count == 1 else f"{now}-{count}")
+        try:
+            path.mkdir(parents=True)
+        except FileExistsError:
+            count += 1
+        except OSError as error:
+            raise _not_here(output_dir, error) from None
+        else:
+            return RunFolder(path, is_ours=True, for_search=for_search)
+
+
+def _not_here(path: Path, error: OSError) -> RunError:
+    return RunError(f"cannot write to {path}: {error.strerror}; give another --output-dir")
+
+
+def check_free(path: Path, made: Sequence[str]) -> None:
+    """Refuse a folder for a new run that holds anything but what phalanx has left there."""
+    if path.is_symlink():
+        raise RunError(f"{path} is a link; give another --name, or the --output-dir it leads to")
+    try:
+        within = {entry.name for entry in os.scandir(path)}
+    except FileNotFoundError:
+        return
+    except NotADirectoryError:
+        raise RunError(f"{path} is a file; give another --name") from None
+    except OSError as error:
+        raise _not_here(path, error) from None
+    others = sorted(name for name in within if not _is_made(name, made))
+    if within and (others or not _is_marked(path / ".lock")):
+        what = (others or sorted(within))[0]
+        raise RunError(
+            f"{path} holds {what!r:.80}, which is no part of a run; nothing was touched: give "
+            "another --name"
+        )
+
+
+def _is_made(name: str, made: Sequence[str]) -> bool:
+    return name in made or name.startswith("events.out.tfevents.")
+
+
+def _is_marked(lock: Path) -> bool:
+    try:
+        with lock.open("rb") as file:
+            return not lock.is_symlink() and file.read(len(MARK)) == MARK.encode()
+    except OSError:
+        return False
+
+
+def check_not_linked(path: Path) -> None:
+    """Refuse a name that leads outside: a link, or a file that has another name elsewhere."""
+    try:
+        status = path.lstat()
+    except FileNotFoundError:
+        return
+    linked = stat.S_ISLNK(status.st_mode) or (
+        not stat.S_ISDIR(status.st_mode) and status.st_nlink > 1
+    )
+    if linked:
+        raise RunError(f"{path} is a link to a file elsewhere; nothing was touched: remove it")
+
+
+def _open_lock(path: Path) -> io.TextIOWrapper:
+    """Take the folder for this process; the mark says whose it is."""
+    check_not_linked(path)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+    lock = os.fdopen(descriptor, "r+")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not os.fstat(lock.fileno()).st_size:
+            lock.write(MARK)
+            lock.flush()
+    except BlockingIOError:
+        lock.close()
+        raise RunError(
+            f"{path.parent} is in use by another process; wait for it or stop it"
+        ) from None
+    except OSError:
+        lock.close()
+        raise
+    return lock
+
+
+def _cannot_write(path: Path, error: OSError) -> RunError:
+    return RunError(
+        f"cannot write {path}: {error.strerror}; what was saved before is whole: make room, then "
+        f"phalanx train --resume {path.parent}"
+    )
+
+
+class Table:
+    """Rows of a CSV file, written at most a second after they are given."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        check_not_linked(path)
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
+        self._file = os.fdopen(os.open(path, flags, 0o666), "ab+", buffering=0)
+        self._pending = io.StringIO()
+        self._writer = csv.writer(self._pending)
+        self._flushed = time.monotonic()
+
+    def add(self, names: tuple[str, ...], rows: Iterable[Iterable[Any]]) -> None:
+        if self._file.tell() == 0 and self._pending.tell() == 0:
+            self._writer.writerow(names)
+        self._writer.writerows(rows)
+        if time.monotonic() - self._flushed > FLUSH_S:
+            self.flush()
+
+    def flush(self) -> None:
+        rows = memoryview(self._pending.getvalue().encode())
+        self._pending.seek(0)
+        self._pending.truncate()
+        self._flushed = time.monotonic()
+        try:
+            while rows:
+                rows = rows[self._file.write(rows) :]
+        except OSError as error:
+            raise _cannot_write(self._path, error) from None
+
+    def size(self) -> int:
+        """Bytes on disk, all rows included; where `cut` goes back to."""
+        self.flush()
+        self._file.seek(0, io.SEEK_END)
+        return self._file.tell()
+
+    def cut(self, size: int) -> None:
+        """Forget the rows after a checkpoint: they will be played again."""
+        self._file.truncate(min(size, self.size()))  # the file may have been lost meanwhile
+        self._file.seek(0, io.SEEK_END)
+
+    def close(self) -> None:
+        self.flush()
+        self._file.close()

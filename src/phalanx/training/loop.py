@@ -1,0 +1,305 @@
+"""Train a defender: collect, learn, record, until the budget is spent. Read this file first."""
+
+import contextlib
+import dataclasses
+import json
+import math
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+
+from phalanx.agents import AGENTS, agent_path
+from phalanx.cage2.rules.scenario import HORIZONS
+from phalanx.cli.evaluate import evaluate
+from phalanx.compiled.rule import compile_s
+from phalanx.configs import ZOO
+from phalanx.display import progress_display, span
+from phalanx.envs.auto import MANY
+from phalanx.errors import RunError, WorkerError
+from phalanx.learn.compiled.points import PointStepper
+from phalanx.learn.sampler import Stopped
+from phalanx.settings.fields import without_effect
+from phalanx.statistics import interval
+from phalanx.training.checkpoint import last_checkpoint, read_facts
+from phalanx.training.compile_first import compile_cage2, compile_networks
+from phalanx.training.config import TrainConfig
+from phalanx.training.folder import RunFolder, open_new
+from phalanx.training.on_pool import is_compiled
+from phalanx.training.recipe import Network, choose_num_envs, progress_of
+from phalanx.training.run import Run, check_same_settings, elapsed_before
+from phalanx.training.update_record import compliance_of, in_words
+from phalanx.trust import asked_again
+
+
+def train(
+    config: TrainConfig,
+    network: Network | None = None,
+    on_update: Callable[[Run], None] = lambda run: None,
+    progress: bool | None = None,
+) -> Run:
+    """Train until the budget is spent, or SIGINT or SIGTERM.
+
+    run = phalanx.train(TrainConfig(red_agent="meander", total_episodes=20_000))
+
+    network: factory(obs_size, truth_size, num_actions) of your own torch module, whose forward
+        takes obs [rows, obs_size] and truth [rows, truth_size] and gives logits and values.
+    on_update: is told of each update.
+    progress: show how it is going, on standard error or below the notebook's cell; None: only in a
+        notebook.
+    """
+    if config.resume is not None and not last_checkpoint(config.resume).is_file():
+        raise RunError(
+            f"there is no run with a checkpoint in {config.resume}; give a run folder to --resume"
+        )
+    for name, what in without_effect(config).items():
+        print(f"phalanx: {name} has no effect here, it is for {what}", file=sys.stderr)
+    start = None if config.resume is not None else find_start(config.start_from)
+    folder = (
+        RunFolder(config.resume, goes_on=True)
+        if config.resume is not None
+        else open_new(config.output_dir, config.name)
+    )
+    path, run = folder.path, None
+    try:
+        if config.resume is None and folder.checkpoint.exists():
+            raise RunError(f"{path} holds a run already; give another --name, or --resume {path}")
+        if config.resume is not None:
+            config = _check_that_it_can_go_on(config, folder)
+        is_chosen, measured = config.num_envs == "auto", ""
+        before, plays_here = compile_s(), config.env == "cage2" and config.runner == "local"
+        if plays_here:
+            compile_cage2(config, network)
+        if config.num_envs == "auto" and config.env == "cage2":
+            with progress_display(None, progress) as display:
+                task = display.add_task("", total=None, note="")
+                display.update(task, description="trying numbers of environments")
+                size, speeds = choose_num_envs(config, network)
+            config = dataclasses.replace(config, num_envs=size)
+            measured = ", ".join(f"{n}: {speed / 1000:,.0f}" for n, speed in speeds.items())
+            measured = f", by thousand turns/s measured here ({measured})"
+        run = Run(config, folder, network)
+        if config.config is not None and config.config in ZOO.values():
+            run.notes.append(
+                f"settings for {config.env_name} as we tried them: configs/zoo/{config.config.name}"
+                "; --config none for the defaults"
+            )
+        if is_chosen:
+            run.notes.append(_choice(run, measured))
+        for note in run.notes:
+            print(note)
+        if not plays_here and is_compiled(run.learner.stepper):
+            compile_networks(run.config, is_compiled(run.learner.stepper, PointStepper))
+        run.compile_s = compile_s() - before
+        if config.resume is None:
+            if start is not None:
+                run.begin_with(start)
+            folder.forget_rows()
+            folder.write_config(run.config.as_dict(), run.notes)
+        else:
+            run.load()
+        _loop(run, on_update, progress)
+    finally:
+        try:
+            if run is not None:
+                run.recipe.close()
+        finally:
+            folder.remove_if_empty()  # while it is still ours
+            folder.close()
+    return run
+
+
+def _choice(run: Run, measured: str) -> str:
+    """What `--n-envs auto` came to, and what that means."""
+    size = run.config.num_envs
+    chosen = f"--n-envs auto chose {size}{measured}"
+    if run.config.algo != "ppo":  # whose runs depend on timing anyway
+        return chosen
+    if not measured:
+        does = "waits" if size == MANY else "computes"
+        return f"{chosen}, as everywhere for an environment that {does}"
+    return (
+        f"{chosen}; the choice depends on timing: give --n-envs {size} to get the same run from "
+        "the same seed again"
+    )
+
+
+def _check_that_it_can_go_on(config: TrainConfig, folder: RunFolder) -> TrainConfig:
+    """Before anything is started or written; with the number of environments that it had."""
+    facts, _declared = read_facts(folder.checkpoint)
+    had = facts.get("config", {})
+    if config.num_envs == "auto":
+        if type(had.get("num_envs")) is not int:
+            raise RunError(f"{folder.checkpoint} does not say how many environments it has")
+        config = dataclasses.replace(config, num_envs=had["num_envs"])
+    config = dataclasses.replace(config, **{n: had[n] for n in config.left_open if n in had})
+    check_same_settings(folder.path, config, facts)
+    updates, episodes, steps = (
+        int(facts.get(name, 0)) for name in ("updates", "episodes", "steps")
+    )
+    if progress_of(config, updates, episodes, steps, elapsed_before(facts)) >= 1:
+        budget = "--total-episodes" if config.total_steps is None else "--total-steps"
+        if progress_of(config, updates, episodes, steps, 0.0) < 1:
+            budget = "--duration"
+        raise RunError(f"{folder.path} is finished: {updates} updates; raise {budget}")
+    return config
+
+
+def find_start(name: str | None) -> Path | None:
+    """The run, checkpoint or agent to start from."""
+    if name is None:
+        return None
+    path = agent_path(name)
+    if not last_checkpoint(path).is_file():
+        agents = ", ".join(AGENTS)
+        raise RunError(f"there is no run or checkpoint {path} to start from, nor one of {agents}")
+    return path
+
+
+def _loop(run: Run, on_update: Callable[[Run], None], progress: bool | None) -> None:
+    """Sample, learn, sample, learn."""
+    stopped = _Stop()
+    limit_s = math.inf if run.config.duration is None else run.config.duration * 3600
+
+    def over() -> bool:
+        return stopped.asked or run.elapsed_s >= limit_s
+
+    run.begin()
+    for sampler in run.source.samplers:
+        sampler.stop = over
+    run.sampler.listen(run.record_fault)
+    with _shown(run, progress) as show, stopped, _saved_if_workers_fail(run):
+        while run.progress < 1 and not run.enough and not over():
+            before = run.updates // run.config.checkpoint_every
+            try:
+                if run.step() is not False:
+                    show()
+                    on_update(run)
+            except Stopped:
+                break
+            if run.updates // run.config.checkpoint_every > before:
+                run.save()
+        run.rest()
+        run.save()
+    run.stopped = stopped.asked and run.progress < 1
+    run.end("stopped" if run.stopped else "finished")
+
+
+@contextlib.contextmanager
+def _shown(run: Run, wanted: bool | None) -> Iterator[Callable[[], None]]:
+    """What is trained and where; then, whenever it is called, how that is going."""
+    with progress_display(None, wanted) as display:
+        display.say(opening(run))
+        task = display.add_task("training", total=1.0, note="")
+
+        def show() -> None:
+            if display.is_shown:
+                display.update(task, completed=run.progress, note=how_it_goes(run))
+
+        show()
+        yield show
+
+
+def opening(run: Run) -> str:
+    """`training with ppo on cage2, 512 environments, 200,000 episodes; run folder runs/first`."""
+    c = run.config
+    against = f" against {c.red_agent}" if c.env in ("cage2", "cyborg") else ""
+    budget = f"{c.total_steps:,} steps" if c.total_steps else f"{c.total_episodes:,} episodes"
+    limit = "" if c.duration is None else f", at most {span(3600 * c.duration)}"
+    after = f"; goes on after update {run.updates:,}" if run.updates else ""
+    return (
+        f"training with {c.algo} on {c.env_name}{against}, {c.num_envs:,} environments, {budget}"
+        f"{limit}; run folder {run.folder.path}{after}"
+    )
+
+
+def how_it_goes(run: Run) -> str:
+    """Episodes, speed, returns by kind, and how well a workflow is followed."""
+    if not run.updates:
+        return "before its first update"
+    means = {
+        name: np.mean([e.total for e in run.recent if e.kind == name])
+        for name in dict.fromkeys(e.kind for e in run.recent)
+    }
+    reds = ", ".join(f"{name} {mean:.1f}" for name, mean in sorted(means.items()))
+    speed, learning = run.episodes / run.spent_s, run.seconds["learn"] / run.spent_s
+    words = [f"{run.episodes:,} episodes", f"{speed:,.0f} a second", reds]
+    words.append(f"learning {learning:.0%}")
+    if run.config.workflow is not None:
+        words.append(in_words(compliance_of(run.recent)))
+    return " · ".join(word for word in words if word)
+
+
+@contextlib.contextmanager
+def _saved_if_workers_fail(run: Run) -> Iterator[None]:
+    """What was learnt before environments failed too often is kept."""
+    try:
+        yield
+    except WorkerError:
+        run.save()
+        run.end("failed")
+        raise
+
+
+class _Stop:
+    """Ctrl-C and SIGTERM end the run after the update that is under way."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> None:
+        try:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._before[number] = signal.signal(number, self._ask)
+        except ValueError:  # not the main thread: nobody can ask
+            pass
+
+    def __exit__(self, *_exception: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _ask(self, number: int, frame: FrameType | None) -> None:
+        self.asked = True
+
+
+# --- the command ----------------------------------------------------------------------------------
+
+
+def main(config: TrainConfig) -> int:
+    """Train and show how it goes, then play the nine cells of the leaderboard."""
+    run = train(config, progress=True)
+    seconds = run.spent_s
+    print(
+        f"{run.episodes:,} episodes in {seconds:.0f} s ({run.episodes / seconds:,.0f} a second); "
+        f"run folder {run.folder.path}"
+    )
+    if run.stopped:
+        again = f"--resume {run.folder.path}{asked_again(run.config.as_dict())}"
+        print(f"stopped; continue with phalanx train {again}", file=sys.stderr)
+        return 130
+    if config.env == "cage2":
+        show_results(run)
+    else:
+        last = interval([e.total for e in run.recent] or [math.nan])
+        print(f"return of the last {last['episodes']} episodes: {last['mean']:.2f}")
+    return 0
+
+
+def show_results(run: Run, episodes: int = 1000) -> None:
+    """The policy's returns on fresh episodes, beside the scores of the challenge's best.
+
+    summary.json has them too, as `score`.
+    """
+    horizons = tuple(h for h in HORIZONS if h <= run.config.horizon) or (run.config.horizon,)
+    scores = evaluate(run, horizon=horizons, episodes=episodes, seed=EVALUATION_SEED, progress=True)
+    facts = json.loads((run.folder.path / "summary.json").read_text())
+    run.folder.write_summary(facts | {"score": scores.as_dict()})
+    print(scores.beside_published() if run.config.workflow is None else scores)
+
+
+EVALUATION_SEED = 1_000_000  # far from any that one trains with

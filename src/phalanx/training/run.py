@@ -1,0 +1,504 @@
+"""One training run: what it plays with, what it logs, and how it is saved and continued."""
+
+import math
+import sys
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from phalanx.cage2.workflow import order_name, parse_order
+from phalanx.envs.faults import Fault
+from phalanx.errors import CheckpointError, RunError
+from phalanx.learn.normalise import RETURNS
+from phalanx.learn.rollout import Rollout, columns_of
+from phalanx.machine import describe_versions, peak_memory_mb
+from phalanx.statistics import interval
+from phalanx.training.checkpoint import (
+    GAMES,
+    LEARNT,
+    Arrays,
+    last_checkpoint,
+    load_checkpoint,
+    save_checkpoint,
+)
+from phalanx.training.config import TrainConfig
+from phalanx.training.facts import RECENT
+from phalanx.training.facts import TABLES as GOES_BACK
+from phalanx.training.folder import RunFolder
+from phalanx.training.recipe import (
+    Network,
+    entropy_weight_at,
+    learning_rate_at,
+    open_gate,
+    open_recipe,
+    progress_of,
+    restore_price,
+    shaping,
+    turn_weights,
+)
+from phalanx.training.sources import InStep, Replay
+from phalanx.training.tables import Columns, read_table
+from phalanx.training.update_record import (
+    COMPLIANCE,
+    Episode,
+    Tally,
+    compliance_of,
+    episodes_of,
+    passes_gate,
+)
+
+BEFORE = ("update", "episodes", "steps", "return")
+AFTER = (
+    "learning_rate", "entropy_weight", "restore_price", "policy_loss", "value_loss", "entropy",
+    "kl", "clip_fraction", "explained_variance", "grad_norm", "epochs", "lag", "dropped_steps",
+    "collect_s", "learn_s", "elapsed_s", "wall_time",
+)  # fmt: skip
+MAY_CHANGE = (
+    "total_episodes", "total_steps", "duration", "num_threads", "checkpoint_every", "num_workers",
+    "step_timeout", "max_restarts", "ray_address", "cpus_per_sampler",
+)  # fmt: skip
+LONGEST_TEXT = 50_000  # of a traceback: readers of CSV have a limit
+FAULT_COLUMNS = ("update", "env", "worker", "exit_code", "signal", "lost", "what", "traceback")
+EPISODE_COLUMNS = ("update", "env", "kind", "length", "return")
+FOLLOWED = ("workflow", "alignment", "total_return", *COMPLIANCE)  # of an update
+EPISODE_FOLLOWED = ("workflow", "fixes", "compliant", "alignment")
+REPLAYED = 16  # past rollouts that --replay chooses from
+SIZED = (
+    "env", "observation", "hidden", "condition", "workflow", "critic_truth", "network",
+    "normalize_observation",
+)  # fmt: skip
+
+
+class Run:
+    """One training run: what it plays with, where it keeps things, and how far it has come."""
+
+    def __init__(
+        self, config: TrainConfig, folder: RunFolder, network: Network | None = None
+    ) -> None:
+        self.config, self.folder = config, folder
+        self.recipe = open_recipe(config, network)
+        self.config = self.recipe.settled or config
+        self.source, self.learner = self.recipe.source, self.recipe.learner
+        self.workers = self.source if config.algo == "a3c" else None
+        self._heard_at = 0.0
+        followed = FOLLOWED if config.workflow else ()
+        kinds = (f"return_{kind}" for kind in self.recipe.kinds)
+        self.columns = (*BEFORE, *kinds, *followed, *AFTER)
+        self.episode_columns = EPISODE_COLUMNS + (EPISODE_FOLLOWED if config.workflow else ())
+        self.weights = turn_weights(config)
+        self.gate = open_gate(config)
+        self.returns = self.recipe.intake.returns if self.recipe.intake is not None else None
+        again = config.replay if config.algo == "impala" else 0
+        self.replay = Replay(again, REPLAYED, np.random.default_rng([config.seed, 3]))
+        self.updates = self.episodes = self.steps = self.dropped_steps = 0
+        self.lags: Counter[int] = Counter()
+        self.rollouts: Counter[str] = Counter()  # learnt from, or dropped because too old
+        self.seconds = {"collect": 0.0, "learn": 0.0, "other": 0.0}
+        self.compile_s = 0.0  # before the first update, and in none of these seconds
+        self.recent: deque[Episode] = deque(maxlen=RECENT)
+        self.schedule_progress = 0.0  # that of the last update: what its schedules went by
+        self._began, self._ended, self._before_s = time.monotonic(), math.inf, 0.0
+        self.state = "running"
+        self.notes = [self.recipe.note] if self.recipe.note else []  # chosen at the start, and why
+        self.stopped = False
+        self.enough = False  # whoever watches may end the run before its budget is spent
+        self.faults_recorded = 0
+        self._over, self._telling = False, threading.Lock()  # samplers have threads of their own
+
+    @property
+    def workflow(self) -> str | None:
+        """The order that is followed, in full; or `all`."""
+        name = self.config.workflow
+        return name if name in (None, "all") else order_name(parse_order(str(name)))
+
+    @property
+    def sampler(self) -> Any:
+        return self.recipe.sampler
+
+    def __repr__(self) -> str:
+        returns = [episode.total for episode in self.recent]
+        mean = f"mean return {_mean(returns):.2f} of the last {len(returns):,}, " if returns else ""
+        return f"<Run: {self.state}, {self.episodes:,} episodes, {mean}{self.folder.path}>"
+
+    def read_updates(self) -> Columns:
+        """A column of numbers for each name in updates.csv; pandas.DataFrame takes it as it is."""
+        return self._read("updates")
+
+    def read_episodes(self) -> Columns:
+        """The same of episodes.csv."""
+        return self._read("episodes")
+
+    def _read(self, name: str) -> Columns:
+        self.folder.flush()
+        return read_table(self.folder.path, name)
+
+    @property
+    def progress(self) -> float:
+        """How much of the run is done, 0 to 1."""
+        done = self.updates, self.episodes, self.steps
+        return progress_of(self.config, *done, self.elapsed_s)
+
+    def begin(self) -> None:
+        """Now its time begins to count."""
+        self._began = time.monotonic()
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds of training, those before it was continued included."""
+        return self._before_s + min(time.monotonic(), self._ended) - self._began
+
+    @property
+    def spent_s(self) -> float:
+        """Seconds spent on updates; never 0, so that a run stopped at once can be summed up too."""
+        return max(sum(self.seconds.values()), 1e-9)
+
+    def step(self) -> bool:
+        """One update: sample, learn, record; or what workers did meanwhile, which may be nothing"""
+        if self.workers is not None:
+            self.schedule_progress = self.progress
+            self.workers.tell_time(self.elapsed_s)
+            return self._record_workers(self.workers.hear)
+        tally = self._learn()
+        learnt = time.perf_counter()
+        self.record(tally)
+        self.seconds["collect"] += tally.collect_s
+        self.seconds["learn"] += tally.learn_s
+        self.seconds["other"] += time.perf_counter() - learnt
+        return True
+
+    def _learn(self) -> Tally:
+        """Sample, learn."""
+        c, f = self.config, self.progress
+        self.schedule_progress = f
+        began = time.perf_counter()
+        shaped = shaping(c, self.weights, f)
+        if self.gate is not None:
+            self.gate.put_into([sampler.orders for sampler in self.source.samplers], f)
+        dropped, nothing = 0, True
+        while nothing:  # unless all of it was too old; the next is younger by as much
+            sampled = self.source.next(self.learner.stepper.weights, self.updates, shaped)
+            rollout, too_old = self._without_the_too_old(sampled)
+            dropped, nothing = dropped + too_old, rollout.rewards.size == 0
+            self.rollouts["dropped" if nothing else "learnt"] += 1
+        collected = time.perf_counter()
+        rate, entropy_weight = learning_rate_at(c, f), entropy_weight_at(c, f)
+        if self.recipe.intake is not None:
+            rollout = self.recipe.intake(rollout)
+        metrics = self.learner.update(rollout, rate, entropy_weight)
+        for old in self.replay.add(rollout):
+            self.learner.update(old, rate, entropy_weight)
+        self._hold_gate(rollout)
+        learnt = time.perf_counter()
+        lags, counts = np.unique(self.updates - rollout.versions, return_counts=True)
+        return Tally(
+            updates=1, steps=rollout.rewards.size, dropped=dropped,
+            lags=dict(zip(lags.tolist(), counts.tolist(), strict=True)),
+            episodes=episodes_of(rollout, self.recipe.kinds), rate=rate,
+            entropy_weight=entropy_weight, metrics=metrics,
+            collect_s=collected - began, learn_s=learnt - collected,
+        )  # fmt: skip
+
+    def _hold_gate(self, rollout: Rollout) -> None:
+        """`--alignment gate`: what the next fixes gain or cost."""
+        if self.gate is not None:
+            self.gate.move(rollout.conducts[rollout.counted], self.schedule_progress)
+
+    def record(self, tally: Tally) -> None:
+        """Count what updates gave, and write it down."""
+        price = restore_price(self.config, self.schedule_progress)
+        self.updates += tally.updates
+        self.steps += tally.steps
+        self.dropped_steps += tally.dropped
+        self.lags.update(tally.lags)
+        self._check(tally.metrics)
+        row = {
+            "update": self.updates, "steps": self.steps, "workflow": self.workflow,
+            **self._record_episodes(tally.episodes),
+            "episodes": self.episodes, "learning_rate": tally.rate,
+            "entropy_weight": tally.entropy_weight, "restore_price": price, "lag": tally.lag,
+            "dropped_steps": tally.dropped, "collect_s": tally.collect_s, "learn_s": tally.learn_s,
+            "elapsed_s": self.elapsed_s,
+            "wall_time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            **tally.metrics,
+        }  # fmt: skip
+        self.folder.table("updates").add(self.columns, [[_short(row[n]) for n in self.columns]])
+        self.folder.events.add(self.steps, row)
+
+    def end(self, state: str) -> None:
+        """Sum up what there is: the run is finished, stopped or failed.
+
+        What fails from now on, in samplers that play ahead, costs nothing.
+        """
+        with self._telling:
+            self._over = True
+        self.state = state
+        self.folder.write_summary(summary(self, state))
+
+    def rest(self) -> None:
+        """Let workers stop, and record what they have finished; no more time is counted."""
+        if self.workers is not None:
+            self._record_workers(self.workers.finish)
+        self._ended = time.monotonic()
+
+    def _record_workers(self, hear: Callable[[], list[Tally]]) -> bool:
+        """What workers did, and the time that it took: theirs is spent side by side."""
+        self._heard_at = self._heard_at or time.perf_counter()
+        tallies, side_by_side = hear(), self.source.num_workers
+        for tally in tallies:
+            self.record(tally)
+        collect_s = sum(tally.collect_s for tally in tallies) / side_by_side
+        learn_s = sum(tally.learn_s for tally in tallies) / side_by_side
+        now = time.perf_counter()
+        self.seconds["collect"] += collect_s
+        self.seconds["learn"] += learn_s
+        self.seconds["other"] += now - self._heard_at - collect_s - learn_s
+        self._heard_at = now
+        return bool(tallies)
+
+    def _without_the_too_old(self, rollout: Rollout) -> tuple[Rollout, int]:
+        """PPO learns from columns begun with weights at most `sync_every` updates old."""
+        fresh = self.updates - rollout.versions <= self.config.sync_every
+        if self.config.algo != "ppo" or fresh.all():
+            return rollout, 0
+        kept = columns_of(rollout, np.flatnonzero(fresh))
+        return kept, rollout.rewards.size - kept.rewards.size
+
+    def _check(self, metrics: dict[str, float]) -> None:
+        """Stop at a loss that is no number; the weights that gave it are kept beside the last."""
+        wrong = [name for name, value in metrics.items() if not math.isfinite(value)]
+        if wrong:
+            last = self.folder.checkpoint
+            failed = last.with_name("failed.npz")
+            self.save(failed)
+            self.end("failed")
+            before = f", {last.name} those of the last checkpoint before" if last.exists() else ""
+            raise RunError(
+                f"update {self.updates} gave a {wrong[0]} that is no number; {failed} holds the "
+                f"weights after it{before}; try a lower --learning-rate"
+            )
+
+    def _record_episodes(self, ended: list[Episode]) -> dict[str, float]:
+        """Log episodes; their mean returns, in all and by kind."""
+        self.episodes += len(ended)
+        following = self.config.workflow is not None
+        rows = [
+            (self.updates, e.env, e.kind, e.length, round(e.total, 4))
+            + ((e.order, e.fixes, e.compliant, round(e.alignment, 4)) if following else ())
+            for e in ended
+        ]
+        self.folder.table("episodes").add(self.episode_columns, rows)
+        self.recent.extend(e._replace(total=round(e.total, 4)) for e in ended)
+        means = {"return": _mean([e.total for e in ended])}
+        if following:
+            means["alignment"] = _mean([e.alignment for e in ended])
+            means["total_return"] = means["return"] + means["alignment"]
+            means |= compliance_of(ended)
+        for name in self.recipe.kinds:
+            means[f"return_{name}"] = _mean([e.total for e in ended if e.kind == name])
+        return means
+
+    def record_fault(self, fault: Fault) -> None:
+        """Log what failed in the environments, at once: a run that is killed has it on disk."""
+        row = (
+            self.updates, fault.env_id, fault.worker, fault.exit_code, fault.signal,
+            len(fault.lost), fault.what[:LONGEST_TEXT], fault.traceback[-LONGEST_TEXT:],
+        )  # fmt: skip
+        with self._telling:
+            if self._over:
+                return
+            table = self.folder.table("faults")
+            table.add(FAULT_COLUMNS, [row])
+            table.flush()
+            self.faults_recorded += 1
+        print(f"phalanx: {fault.what}; training goes on", file=sys.stderr)
+
+    # --- continuing -------------------------------------------------------------------------------
+
+    def save(self, path: Any = None) -> None:
+        """A checkpoint from which `load` continues bit for bit."""
+        arrays, facts = self._saved()
+        facts |= {
+            "config": self.config.as_dict(),
+            "updates": self.updates,
+            "episodes": self.episodes,
+            "steps": self.steps,
+            "seconds": self.seconds,
+            "elapsed_s": self.elapsed_s,
+            "recent": list(self.recent),
+            "tables": {name: self.folder.table(name).size() for name in GOES_BACK},
+        }
+        save_checkpoint(path or self.folder.checkpoint, arrays, facts)
+
+    def _saved(self) -> tuple[Arrays, dict[str, Any]]:
+        """What was learnt, and the games under way; those of samplers that play ahead are not."""
+        arrays, facts = self.learner.save()
+        if isinstance(self.source, InStep):
+            for name, array in self.sampler.save().items():
+                arrays[f"{GAMES}{name}"] = array
+        if self.gate is not None:
+            arrays["prices"] = self.gate.prices
+        if self.returns is not None:
+            arrays |= self.returns.save(RETURNS)
+        return arrays, facts
+
+    def begin_with(self, path: Path) -> None:
+        """Begin with what another run has learnt; with its optimiser, if the file has that too."""
+        arrays, facts = load_checkpoint(last_checkpoint(path))
+        mine, my_facts = self.learner.save()
+        if not _have_equal_sizes(arrays, mine | self.learner.stepper.optimiser()):
+            raise CheckpointError(
+                f"cannot start from {path}: its networks are not of these sizes; give it the "
+                f"settings of that run{_as_flags(facts.get('config', {}), self.config)}"
+            )
+        if "adam_steps" not in facts:  # exported: the weights alone
+            arrays, facts = mine | arrays, my_facts
+        try:
+            self.learner.load(arrays, my_facts | facts)
+            if self.gate is not None and "prices" in arrays:
+                self.gate.prices[:] = arrays["prices"]
+            if self.returns is not None and f"{RETURNS}_var" in arrays:
+                self.returns.load(RETURNS, arrays)
+        except _UNFIT as error:
+            raise CheckpointError(f"cannot start from {path} ({error!s:.200})") from None
+
+    def load(self) -> None:
+        """Continue from the last checkpoint; one that does not fit is refused in one line."""
+        template = self._saved()[0] | self.learner.stepper.optimiser()
+        arrays, facts = load_checkpoint(self.folder.checkpoint, template)
+        try:
+            self._load(arrays, facts)
+        except _UNFIT as error:
+            raise CheckpointError(
+                f"{self.folder.checkpoint} does not fit this run ({error!s:.200})"
+            ) from None
+
+    def _load(self, arrays: Any, facts: dict[str, Any]) -> None:
+        check_same_settings(self.folder.path, self.config, facts)
+        games = {k.removeprefix(GAMES): v for k, v in arrays.items() if k.startswith(GAMES)}
+        self.learner.load(arrays, facts)
+        if isinstance(self.source, InStep):
+            self.sampler.load(games)
+        if self.gate is not None:
+            self.gate.prices[:] = arrays["prices"]
+        if self.returns is not None:
+            self.returns.load(RETURNS, arrays)
+        self.updates, self.episodes = facts["updates"], facts["episodes"]
+        self.steps = facts["steps"]
+        self.seconds = facts["seconds"]
+        self._before_s = elapsed_before(facts)
+        if self.workers is not None:
+            self.workers.go_on_from(self.episodes, self.steps)
+        self.recent.extend(Episode(*values) for values in facts["recent"])
+        for name in GOES_BACK:
+            self.folder.table(name).cut(facts["tables"][name])
+        self.folder.events.forget_after(self.steps)
+        self.faults_recorded = self.folder.count_rows("faults")  # what failed has failed
+
+
+# What a checkpoint of other networks, or one that somebody has made up, makes a learner raise.
+_UNFIT = (KeyError, TypeError, ValueError, OverflowError, AttributeError, IndexError, RuntimeError)
+
+
+def elapsed_before(facts: dict[str, Any]) -> float:
+    """Seconds of training that a checkpoint has behind it."""
+    return float(facts.get("elapsed_s", sum(facts.get("seconds", {}).values())))
+
+
+def check_same_settings(folder: Path, config: TrainConfig, facts: dict[str, Any]) -> None:
+    """Refuse to continue a run with other settings than it was begun with."""
+    mine, saved_with = config.as_dict(), facts.get("config", {})
+    differ = [k for k in mine if k not in MAY_CHANGE and mine[k] != saved_with.get(k)]
+    if differ:
+        raise RunError(
+            f"{folder} was trained with another {', '.join(differ)}; leave that out, or begin a "
+            "new run"
+        )
+
+
+def _have_equal_sizes(arrays: Arrays, mine: Arrays) -> bool:
+    """Whether arrays have all weights of these, each of the same shape and kind."""
+    both = [(array, mine[name]) for name, array in arrays.items() if name in mine]
+    weights = [{name for name in some if name.startswith(LEARNT)} for some in (arrays, mine)]
+    return weights[0] == weights[1] and all(
+        (theirs.shape, theirs.dtype) == (ours.shape, ours.dtype) for theirs, ours in both
+    )
+
+
+def _as_flags(theirs: dict[str, Any], config: TrainConfig) -> str:
+    """The settings that decide the sizes of networks, where another run had others."""
+    mine = config.as_dict()
+    names = [name for name in SIZED if name in theirs and theirs[name] != mine[name]]
+    flags = [f"--{name.replace('_', '-')} {_word(theirs[name])}" for name in names]
+    return f": {' '.join(flags)}" if flags else ""
+
+
+def _word(value: Any) -> str:
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _mean(values: list[float]) -> float:
+    return float(np.mean(values)) if values else math.nan
+
+
+def _short(value: Any) -> Any:
+    return f"{value:.6g}" if isinstance(value, float) else value
+
+
+def followed(run: Run) -> dict[str, Any]:
+    """How well the last episodes followed their workflow, if they had one."""
+    if run.workflow is None:
+        return {}
+    figures = compliance_of(run.recent)
+    return {
+        "workflow": run.workflow,
+        "alignment": interval([e.alignment for e in run.recent]) if run.recent else None,
+        **{name: value if math.isfinite(value) else None for name, value in figures.items()},
+        "follows_workflow": passes_gate(figures, run.config),
+    }
+
+
+def summary(run: Run, state: str) -> dict[str, Any]:
+    """The facts of a run, as summary.json has them."""
+    seconds = run.spent_s
+    returns = {"all": [e.total for e in run.recent]}
+    for name in run.recipe.kinds:
+        returns[name] = [e.total for e in run.recent if e.kind == name]
+    return {
+        "algorithm": run.config.algo,
+        "env": run.config.env_name,
+        "num_envs": run.config.num_envs,
+        "num_workers": run.recipe.num_workers,
+        "notes": run.notes,
+        "state": state,
+        "schedule_progress": run.schedule_progress,
+        "steps": run.steps,
+        "episodes": run.episodes,
+        "updates": run.updates,
+        "seconds": seconds,
+        "elapsed_s": run.elapsed_s,
+        "compile_s": run.compile_s,
+        "steps_per_s": run.steps / seconds,
+        "episodes_per_s": run.episodes / seconds,
+        "time_split": {name: spent / seconds for name, spent in run.seconds.items()},
+        "peak_memory_mb": peak_memory_mb(),
+        "returns": {name: interval(values) for name, values in returns.items() if values}
+        or {"all": interval(run.sampler.running) | {"episodes": 0}},  # none has ended yet
+        **followed(run),
+        "faults": run.faults_recorded,
+        "seed": run.config.seed,
+        "device": run.recipe.device,
+        "threads": run.recipe.threads,
+        "lag": {str(lag): count for lag, count in sorted(run.lags.items())},
+        "dropped_steps": run.dropped_steps,
+        "rollouts": {
+            "received": run.rollouts.total(),
+            "learnt": run.rollouts["learnt"],
+            "dropped": run.rollouts["dropped"],
+        },
+        "versions": describe_versions(),
+    }

@@ -1,0 +1,134 @@
+"""From a checkpoint to networks: sizes are compared with the settings before any is built."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+
+from phalanx.arrays_file import Declared
+from phalanx.errors import CheckpointError
+from phalanx.learn.compiled.mlp import weight_count
+from phalanx.learn.normalise import SEEN
+from phalanx.training.checkpoint import LEARNT, load_checkpoint, read_facts
+from phalanx.training.config import TrainConfig
+from phalanx.training.on_pool import can_be_compiled, open_networks, sees_normalised
+from phalanx.training.recipe import Network, import_torch, plain_is_asked
+
+NOT_SAVED_ONCE = {"normalize_observation": False, "normalize_reward": False}
+MINIBATCH = 256  # rows that a learner makes room for
+
+
+def saved_config(path: Path, facts: dict[str, Any]) -> TrainConfig:
+    """The settings that a checkpoint was trained with."""
+    try:
+        saved: Any = facts["config"]
+        _needed = [saved[name] for name in ("observation", "hidden", "actions", "critic_truth")]
+        # JSON has lists where settings have tuples.
+        given: dict[str, Any] = {
+            k: tuple(v) if isinstance(v, list) else v for k, v in saved.items()
+        }
+        return TrainConfig(**NOT_SAVED_ONCE | given)
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
+        raise CheckpointError(
+            f"{path} is no policy of a training run, or of another version of phalanx ({error})"
+        ) from None
+
+
+def load_networks(
+    path: Path, config: TrainConfig, obs_space: Any, action_space: Any, network: Network | None
+) -> tuple[Any, Any]:
+    """The actor and stepper of a run in worker processes, with what it has learnt."""
+    _, declared = read_facts(path)
+    config = replace(config, num_threads=1, minibatch_size=MINIBATCH)  # nothing is learnt here
+    is_point = not isinstance(action_space, spaces.Discrete)
+    if is_point and "theta" not in declared:  # continuous actions were once learnt by torch only
+        config = replace(config, learner="torch")
+    compiled = can_be_compiled(obs_space, action_space) and not plain_is_asked(config, network)
+    seen = statistics_of(config, obs_space, is_flat=compiled)
+    if compiled:
+        check_has_weights(path, declared, network, built_in="theta" in declared)
+        outputs = int(np.prod(action_space.shape)) if is_point else int(action_space.n)
+        size = count_weights(int(np.prod(obs_space.shape)), outputs, config.hidden, 0)
+        size += outputs if is_point else 0  # a deviation for each
+        check_declared(path, {"theta": (size,), **seen}, declared)
+    elif network is None:
+        check_has_weights(path, declared, network, built_in=True)
+        check_declared(path, shapes_of_module(config, obs_space, action_space) | seen, declared)
+    else:
+        check_declared(path, seen, {k: v for k, v in declared.items() if k.startswith(SEEN)})
+    actor, stepper, _device = open_networks(config, obs_space, action_space, network)
+    arrays, _ = load_checkpoint(path)
+    if seen:
+        stepper.seen.load(SEEN, arrays)
+    inner = stepper.inner if seen else stepper
+    if compiled:
+        inner.policy.theta[:] = arrays["theta"]
+    else:
+        from phalanx.learn.torch.plain import set_weights
+
+        set_weights(inner.module, arrays)
+    actor.take(stepper.weights())
+    return actor, stepper
+
+
+def check_has_weights(
+    path: Path, declared: Mapping[str, Declared], network: Network | None, built_in: bool = False
+) -> None:
+    if not any(name.startswith(LEARNT) for name in declared):
+        raise CheckpointError(f"{path} is no checkpoint of a training run (it has no weights)")
+    if network is None and not built_in:
+        raise CheckpointError(
+            f"{path} holds a network of your own; say which: --network module:factory"
+        )
+
+
+def check_declared(
+    path: Path, wanted: Mapping[str, tuple[int, ...]], declared: Mapping[str, Declared]
+) -> None:
+    """Compare weights with the settings beside them, before any network is built."""
+    learnt = {name: one for name, one in declared.items() if name.startswith(LEARNT)}
+    needed = {
+        name: Declared(shape, np.dtype(np.float64 if name.startswith(SEEN) else np.float32))
+        for name, shape in wanted.items()
+    }
+    for name in sorted(learnt.keys() | needed.keys()):
+        is_there, is_needed = learnt.get(name), needed.get(name)
+        if is_there is None or is_needed is None or is_there[:2] != is_needed[:2]:
+            raise CheckpointError(
+                f"{path}: the weights do not fit the settings beside them, or the environment: "
+                f"{name} is {is_there or 'missing'}, needed is {is_needed or 'no such'}; a network "
+                "of your own is named by --network module:factory"
+            )
+
+
+def statistics_of(
+    config: TrainConfig, obs_space: Any, *, is_flat: bool
+) -> dict[str, tuple[int, ...]]:
+    """The statistics of observations that must be beside the weights, if they were normalised."""
+    if not sees_normalised(config, obs_space):
+        return {}
+    shape = (int(np.prod(obs_space.shape)),) if is_flat else obs_space.shape
+    return {f"{SEEN}_count": (), f"{SEEN}_mean": shape, f"{SEEN}_var": shape}
+
+
+def count_weights(obs_size: int, num_actions: int, hidden: tuple[int, ...], truth_size: int) -> int:
+    """How many numbers the networks of a `Policy` have."""
+    actor, critic = (obs_size, *hidden, num_actions), (obs_size + truth_size, *hidden, 1)
+    return weight_count(actor) + weight_count(critic)
+
+
+def shapes_of_module(
+    config: TrainConfig, obs_space: Any, action_space: Any
+) -> dict[str, tuple[int, ...]]:
+    """The weights of the built-in torch network, which takes no memory to find out."""
+    import_torch(config)
+    import torch
+
+    from phalanx.learn.torch.networks import EnvNetwork
+
+    with torch.device("meta"):
+        module = EnvNetwork(obs_space, action_space, config.hidden)
+    return {f"weights_{name}": tuple(one.shape) for name, one in module.state_dict().items()}

@@ -1,0 +1,206 @@
+"""Recorded games of the original: read from disk without trust, ready to be replayed."""
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from phalanx.arrays_file import ArraysFile, BadArrays, open_arrays
+from phalanx.cage2.rules.observation import NUM_BITS
+from phalanx.cage2.rules.scenario import (
+    CHALLENGE_NAMES,
+    DECOYS,
+    EXPLOITS,
+    HOSTS,
+    NUM_ACTIONS,
+    NUM_HOSTS,
+    RULE_SETS,
+    SUBNETS,
+)
+from phalanx.cage2.settings import MAX_HORIZON
+from phalanx.errors import TraceError
+from phalanx.files import read_plain
+
+Array = npt.NDArray[Any]
+
+MAX_BYTES = 32_000_000  # that a file may unfold to: about 90,000 steps
+MAX_CODEBOOK = 100_000
+
+EPISODE_ARRAYS = ("ep_red", "ep_horizon", "ep_start")
+STATE_NAMES = (
+    "known", "scanned", "access", "sess", "decoys", "files", "red_ports", "hname_known",
+    "subnets_known", "misc",
+)  # fmt: skip
+STEP_SHAPES: dict[str, tuple[int, ...]] = {
+    "st_blue": (), "st_blue_ok": (), "st_red": (), "st_red_tgt": (), "st_red_ok": (),
+    "st_red_nobs": (), "st_green": (),
+    "st_exploit": (), "st_detect": (), "st_reward10": (), "st_subnets_known": (), "st_misc": (),
+    "st_obs": (NUM_BITS,), "st_known": (NUM_HOSTS,), "st_scanned": (NUM_HOSTS,),
+    "st_access": (NUM_HOSTS,), "st_hname_known": (NUM_HOSTS,), "st_sess": (NUM_HOSTS,),
+    "st_decoys": (NUM_HOSTS,), "st_files": (NUM_HOSTS,), "st_red_ports": (NUM_HOSTS,),
+    "st_mem": (6,),
+}  # fmt: skip
+# Recorded too, and neither read nor compared: why not.
+NOT_COMPARED = {
+    "ep_seed": "where the original's dice began; what they gave is recorded, and replayed",
+    "ep_policy": "which script chose blue's actions; the actions are recorded",
+    "st_esc": "which of its sessions red escalated through; each leads to the same",
+    "st_esc_n": "how many of them there were",
+    "st_n_sess": "how many sessions red has on a host; those after the oldest, also in st_sess, "
+    "change nothing",
+    "st_n_root": "how many of them are root",
+    "st_n_sus": "how many of them Remove would stop",
+    "st_n_vsftpd": "how many Vsftpd decoys stand on a host; one does what several do",
+}
+KNOWN = {*EPISODE_ARRAYS, *STEP_SHAPES, *NOT_COMPARED}
+KNOWN |= {name.replace("st_", "init_") for name in KNOWN}
+
+
+@dataclass(frozen=True)
+class Traces:
+    """The recorded episodes of one file."""
+
+    path: Path
+    rules: str
+    red: Array  # [E] our number of the red agent
+    start: Array  # [E + 1] rows of episode e: start[e] up to start[e + 1]
+    steps: dict[str, Array]  # by name without "st_", [T, ...]
+    initial: dict[
+        str, Array
+    ]  # the state at the beginning by the same names, [E, ...]; may be empty
+
+    def first(self, episodes: int) -> "Traces":
+        """The first few episodes only."""
+        start = self.start[: episodes + 1]
+        steps = {name: values[: start[-1]] for name, values in self.steps.items()}
+        initial = {name: values[:episodes] for name, values in self.initial.items()}
+        return Traces(self.path, self.rules, self.red[:episodes], start, steps, initial)
+
+
+def read_folder(folder: Path) -> Iterator[Traces]:
+    """The traces of a folder (codebook.json and .npz files), or of all such folders in it.
+
+    One file at a time is in memory.
+    """
+    if not folder.is_dir():
+        raise TraceError(f"{folder} is not a folder; {_WANTED}")
+    inner = [] if (folder / "codebook.json").exists() else sorted(folder.glob("*/codebook.json"))
+    for codebook in inner or [folder / "codebook.json"]:
+        rules, red_agents = _read_codebook(codebook)
+        files = sorted(codebook.parent.glob("*.npz"))
+        if not files:
+            raise TraceError(f"no .npz files in {codebook.parent}; {_WANTED}")
+        for path in files:
+            yield _read_file(path, rules, red_agents)
+
+
+_WANTED = "give a folder with codebook.json and .npz files"
+
+
+# --- the codebook ---------------------------------------------------------------------------------
+
+
+def _read_codebook(path: Path) -> tuple[str, list[str]]:
+    """The rules that were played, and the names of the red agents in the order of their numbers."""
+    try:
+        codebook = json.loads(_read_text(path))
+    except (OSError, ValueError, RecursionError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise TraceError(
+            f"cannot read {path} ({why!s:.200}); it must lie beside the .npz files"
+        ) from None
+    if not isinstance(codebook, dict):
+        raise TraceError(f"{path} holds no table of codes")
+    ours = {
+        "hosts": list(HOSTS),
+        "exploits": list(EXPLOITS),
+        "subnets": list(SUBNETS),
+        "decoy_bits": [decoy.name for decoy in DECOYS],
+    }
+    for name, expected in ours.items():
+        if codebook.get(name) != expected:
+            raise TraceError(
+                f"{path} numbers {name} as {codebook.get(name)!r:.200}, phalanx as {expected}"
+            )
+    rules = codebook.get("rules", RULE_SETS[0])
+    if rules not in RULE_SETS:
+        raise TraceError(f"{path} is of rules {rules!r:.80}; phalanx plays {', '.join(RULE_SETS)}")
+    agents = codebook.get("red_agents")
+    if not isinstance(agents, list) or not agents or set(map(str, agents)) - set(CHALLENGE_NAMES):
+        raise TraceError(
+            f"{path}: red_agents {agents!r:.200} are not all of {', '.join(CHALLENGE_NAMES)}"
+        )
+    return rules, agents
+
+
+def _read_text(path: Path) -> str:
+    text = read_plain(path, MAX_CODEBOOK + 1)
+    if len(text) > MAX_CODEBOOK:
+        raise ValueError(f"it has more than {MAX_CODEBOOK} bytes")
+    return text.decode()
+
+
+# --- the recordings -------------------------------------------------------------------------------
+
+
+def _read_file(path: Path, rules: str, red_agents: list[str]) -> Traces:
+    try:
+        with open_arrays(
+            path, is_known=KNOWN.__contains__, max_bytes=MAX_BYTES, packed=True
+        ) as file:
+            arrays = _read_arrays(file)
+    except OSError as error:
+        raise TraceError(f"cannot read {path}: {error.strerror}") from None
+    except BadArrays as error:
+        raise TraceError(
+            f"cannot read {path}: {error}; is it truncated, damaged or no recorded trace?"
+        ) from None
+    start, red, blue = arrays["ep_start"].astype(np.int64), arrays["ep_red"], arrays["st_blue"]
+    lengths, rows = np.diff(start), len(blue)
+    if start[0] != 0 or start[-1] != rows or (lengths < 0).any():
+        raise TraceError(f"{path}: ep_start does not cut its {rows} steps into {len(red)} episodes")
+    if not np.array_equal(lengths, arrays["ep_horizon"]):
+        raise TraceError(f"{path}: ep_horizon does not agree with ep_start; is the file truncated?")
+    if lengths.min() < 1 or lengths.max() > MAX_HORIZON:
+        wrong = lengths.min() if lengths.min() < 1 else lengths.max()
+        raise TraceError(f"{path}: an episode has {wrong} steps; it can have 1 to {MAX_HORIZON}")
+    wrong = (blue < 0) | (blue >= NUM_ACTIONS)
+    if wrong.any():
+        raise TraceError(f"{path}: blue action {blue[wrong][0]} is not one of 0..{NUM_ACTIONS - 1}")
+    if red.min() < 0 or red.max() >= len(red_agents):
+        raise TraceError(
+            f"{path}: ep_red numbers red agents from {red.min()} to {red.max()}; codebook.json "
+            f"names {len(red_agents)}"
+        )
+    arrays["st_blue"] = blue.astype(np.uint8)
+    numbers = np.array([CHALLENGE_NAMES.index(name) for name in red_agents])
+    steps = {name.removeprefix("st_"): arrays[name] for name in STEP_SHAPES}
+    initial = {name: arrays[f"init_{name}"] for name in STATE_NAMES if f"init_{name}" in arrays}
+    return Traces(path, rules, numbers[red], start, steps, initial)
+
+
+def _read_arrays(file: ArraysFile) -> dict[str, Array]:
+    """Whole numbers everywhere, a row for each episode or step: declared so before any is read."""
+    declared = file.declared
+    missing = [name for name in (*EPISODE_ARRAYS, *STEP_SHAPES) if name not in declared]
+    if missing:
+        raise BadArrays(f"it has no {', '.join(missing)}")
+    episodes, rows = (math.prod(declared[name].shape) for name in ("ep_red", "st_blue"))
+    if not episodes:
+        raise BadArrays("it holds no episodes")
+    shapes = {name: (rows, *shape) for name, shape in STEP_SHAPES.items()}
+    shapes |= {"ep_red": (episodes,), "ep_horizon": (episodes,), "ep_start": (episodes + 1,)}
+    begun = {f"init_{name}": (episodes, *STEP_SHAPES[f"st_{name}"]) for name in STATE_NAMES}
+    if begun.keys() <= declared.keys():
+        shapes |= begun
+    for name, shape in shapes.items():
+        if declared[name].shape != shape:
+            raise BadArrays(f"{name} has shape {declared[name].shape}, expected {shape}")
+        if declared[name].dtype.kind not in "iu":
+            raise BadArrays(f"{name} must hold whole numbers, got {declared[name].dtype}")
+    return {name: file.read(name) for name in shapes}

@@ -1,0 +1,87 @@
+"""What episodes and updates come to, counted by hand."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from phalanx.learn.rollout import empty_rollout
+from phalanx.training.config import TrainConfig
+from phalanx.training.update_record import (
+    Episode,
+    Tally,
+    added_up,
+    compliance_of,
+    episodes_of,
+    in_words,
+    passes_gate,
+)
+
+
+def test_an_episode_without_a_workflow_followed_none() -> None:
+    assert Episode(3, "b_line", 30, -1.0) == (3, "b_line", 30, -1.0, 0, 0, 0, 0.0)
+
+
+def followed(*fixes: tuple[int, int]) -> dict[str, float]:
+    """By episodes of so many fixes, so many of them compliant."""
+    return compliance_of([Episode(0, "b_line", 30, -1.0, 0, n, k) for n, k in fixes])
+
+
+def test_compliance_is_pooled_over_fixes_not_over_episodes() -> None:
+    figures = followed((8, 8), (2, 0), (0, 0), (0, 0))
+    assert figures == {"compliance": 0.8, "fixes_per_episode": 2.5, "share_without_fix": 0.5}
+    assert in_words(figures) == "compliance 80.0%, 2.5 fixes, 50% without"
+
+
+def test_without_fixes_there_is_no_compliance() -> None:
+    figures = followed((0, 0))
+    assert math.isnan(figures["compliance"])
+    assert figures["share_without_fix"] == 1
+    assert in_words(figures).startswith("compliance -, 0.0 fixes")
+    assert all(math.isnan(value) for value in followed().values())
+
+
+@pytest.mark.parametrize(
+    ("fixes", "passes"),
+    [((10, 9), True), ((10, 8), False), ((1, 1), True), ((0, 0), False), ((20, 19), True)],
+)
+def test_a_policy_passes_at_its_threshold_and_with_enough_fixes(
+    fixes: tuple[int, int], passes: bool
+) -> None:
+    config = TrainConfig(compliance_threshold=0.9, min_fixes=1)
+    assert passes_gate(followed(fixes), config) is passes
+    few = TrainConfig(compliance_threshold=0.9, min_fixes=fixes[0] + 1)
+    assert passes_gate(followed(fixes), few) is False
+
+
+def test_episodes_that_count_are_taken_from_a_rollout() -> None:
+    rollout = empty_rollout(3, np.zeros((2, 1), np.float32), 0, 2)
+    rollout.ended[1], rollout.counted[1, 1] = True, True
+    rollout.returns[1, 1], rollout.lengths[1, 1], rollout.kinds[1, 1] = -2.5, 7, 1
+    conduct = rollout.conducts[1, 1]
+    conduct["order"], conduct["fixes"], conduct["compliant"], conduct["score"] = 5, 4, 3, 0.5
+    wanted = Episode(11, "meander", 7, -2.5, 5, 4, 3, 0.5)
+    assert episodes_of(rollout, ("b_line", "meander"), first_env=10) == [wanted]
+
+
+def tally(number: int, **changes: Any) -> Tally:
+    parts: dict[str, Any] = {
+        "updates": number, "steps": 10 * number, "dropped": number, "lags": {0: 1, number: 2},
+        "episodes": [Episode(number, "b_line", 30, -1.0)], "rate": 0.1 * number,
+        "entropy_weight": 0.01 * number, "metrics": {"kl": float(number)}, "collect_s": 1.5,
+        "learn_s": 0.5,
+    }  # fmt: skip
+    return Tally(**parts | changes)
+
+
+def test_tallies_are_added_up_or_averaged_and_schedules_are_the_latest() -> None:
+    total = added_up([tally(1), tally(3)])
+    assert (total.updates, total.steps, total.dropped) == (4, 40, 4)
+    assert total.lags == {0: 2, 1: 2, 3: 2}
+    assert total.lag == 3
+    assert [episode.env for episode in total.episodes] == [1, 3]
+    assert total.rate == pytest.approx(0.3)
+    assert total.entropy_weight == 0.03
+    assert total.metrics == {"kl": 2.0}
+    assert (total.collect_s, total.learn_s) == (3.0, 1.0)
