@@ -187,6 +187,9 @@ def _default_text(item: Any) -> str:
             if algo in item.metadata:
                 first, second = item.metadata[algo]
                 both = f"{both}; with {algo} {first}, {second}"
+        for task in ("continuous", "images"):
+            if task in item.metadata:
+                both = f"{both}; ppo, {task} {item.metadata[task]}"
         return f" (default: {both})"
     if item.default in (dataclasses.MISSING, None, "", ()):
         return ""

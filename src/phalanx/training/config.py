@@ -183,7 +183,7 @@ class TrainConfig:
     network: str | None = None
     """a torch network of your own, as module:factory; see docs/how-it-works.md"""
     k_epochs: Annotated[int, Within(1, 1000), NOT_A3C] = by_env(4, 8, impala=(1, 1), images=1)
-    """passes over each rollout; ppo on images: 1, since convolutions are most of the work"""
+    """passes over each rollout"""
     minibatch_size: Annotated[int, Within(1, 10**9), NOT_A3C] = by_env(
         4096, 256, impala=(2048, 512), images=64
     )
@@ -201,7 +201,7 @@ class TrainConfig:
     clip: Annotated[float, Above(0, 1e9)] = 0.2
     """how far a probability may move in an update"""
     entropy: Annotated[float, Within(0, 1e3)] = by_env(0.01, 0.01, continuous=0.0)
-    """weight of the entropy at the start; 0 for continuous actions, unless given"""
+    """weight of the entropy at the start"""
     final_entropy: Annotated[float, Within(0, 1e3)] = by_env(0.0005, 0.0)
     """and at the end"""
     value_weight: Annotated[float, Within(0, 1e6)] = 0.5
