@@ -34,7 +34,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "cage2": {"compiled"},
     "envs": set(),
     "learn": {"compiled", "cage2", "envs"},
-    "training": {"settings", "compiled", "cage2", "envs", "learn", "cluster", "cli"},
+    "training": {"settings", "compiled", "cage2", "envs", "learn", "cli"},
     "play": {"settings", "compiled", "cage2", "envs", "learn", "training"},
     "search": {"settings", "cage2", "learn", "training", "play", "cluster"},
     "cluster": {"settings", "compiled", "cage2", "envs", "learn", "training"},

@@ -22,10 +22,11 @@ from phalanx.learn.compiled.collect import collect_blocks
 from phalanx.learn.rollout import Rollout, empty_rollout
 from phalanx.search.config import SearchConfig
 from phalanx.search.search import search
+from phalanx.training.cage2_rewards import shaping, turn_weights
 from phalanx.training.checkpoint import load_checkpoint
 from phalanx.training.config import TrainConfig
 from phalanx.training.loop import train
-from phalanx.training.recipe import make_policy, orders_of, shaping, turn_weights
+from phalanx.training.on_cage2 import make_policy, orders_of
 from phalanx.training.run import Run
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'phalanx[ray]'")

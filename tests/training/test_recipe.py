@@ -7,23 +7,18 @@ import pytest
 
 from phalanx.learn.impala import Impala
 from phalanx.learn.ppo import PPO
+from phalanx.training.builders import open_recipe
+from phalanx.training.cage2_rewards import restore_price, shaping, turn_weights
 from phalanx.training.config import TrainConfig
-from phalanx.training.recipe import (
+from phalanx.training.on_cage2 import (
     chosen_actions,
     condition_size,
-    count_threads,
-    entropy_weight_at,
-    is_ahead,
-    learning_rate_at,
     open_batches,
-    open_recipe,
     policy_sizes,
-    progress_of,
-    restore_price,
     sampler_options,
-    shaping,
-    turn_weights,
 )
+from phalanx.training.recipe import count_threads, is_ahead
+from phalanx.training.schedules import entropy_weight_at, learning_rate_at, progress_of
 
 OTHER: dict[str, Any] = {"env": "CartPole-v1"}
 

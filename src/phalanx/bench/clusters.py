@@ -19,8 +19,9 @@ from phalanx.cluster.ray import connect, import_ray
 from phalanx.display import progress_display
 from phalanx.files import write_json
 from phalanx.machine import describe_machine
+from phalanx.training.builders import open_recipe
+from phalanx.training.cage2_rewards import shaping, turn_weights
 from phalanx.training.config import BenchConfig, TrainConfig
-from phalanx.training.recipe import open_recipe, shaping, turn_weights
 
 SAMPLERS = 2
 TURNS = TrainConfig(

@@ -35,18 +35,17 @@ from phalanx.errors import ConfigError, PhalanxError, WorkerError
 from phalanx.learn.compiled.stepper import CompiledStepper
 from phalanx.learn.rollout import Arrays, Rollout, side_by_side
 from phalanx.learn.sampler import Stopped
+from phalanx.training.builders import open_recipe
 from phalanx.training.config import TrainConfig
+from phalanx.training.on_cage2 import make_policy, orders_of
 from phalanx.training.on_pool import open_intake, open_networks
 from phalanx.training.recipe import (
     Network,
     Recipe,
     count_threads,
     find_network,
-    make_policy,
     open_learner,
-    open_recipe,
     open_source,
-    orders_of,
     plain_is_asked,
 )
 
@@ -356,7 +355,7 @@ def cpus_for_each(config: TrainConfig, count: int) -> float:
     return wanted
 
 
-def on_ray(config: TrainConfig, network: Network | None) -> Recipe:
+def on_ray(config: TrainConfig, network: Network | None, _first_index: int = 0) -> Recipe:
     """Samplers as Ray actors; the learner stays here."""
     if network is not None and config.network is None:
         raise ConfigError(

@@ -22,8 +22,9 @@ from phalanx.training.checkpoint import last_checkpoint, load_checkpoint, save_c
 from phalanx.training.config import TrainConfig
 from phalanx.training.folder import RunFolder
 from phalanx.training.loop import train
-from phalanx.training.recipe import Network, entropy_weight_at, find_network, learning_rate_at
+from phalanx.training.recipe import Network, find_network
 from phalanx.training.run import Run
+from phalanx.training.schedules import entropy_weight_at, learning_rate_at
 from phalanx.training.update_record import compliance_of, passes_gate
 
 GAIN = 0.01  # of the return: less is a plateau

@@ -15,16 +15,10 @@ from phalanx.learn.compiled.points import PointActor, PointPolicy, PointStepper
 from phalanx.learn.compiled.policy import Policy
 from phalanx.learn.compiled.stepper import CompiledStepper
 from phalanx.learn.rollout import Rollout, columns_of, empty_rollout
+from phalanx.training.builders import open_recipe
+from phalanx.training.cage2_rewards import shaping, turn_weights
 from phalanx.training.config import TrainConfig
-from phalanx.training.recipe import (
-    Network,
-    find_network,
-    open_learner,
-    open_recipe,
-    plain_is_asked,
-    shaping,
-    turn_weights,
-)
+from phalanx.training.recipe import Network, find_network, open_learner, plain_is_asked
 
 FEW = 2  # of anything; with one, an array's layout would be another kind
 

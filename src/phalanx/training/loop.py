@@ -25,13 +25,15 @@ from phalanx.learn.compiled.points import PointStepper
 from phalanx.learn.sampler import Stopped
 from phalanx.settings.fields import without_effect
 from phalanx.statistics import interval
+from phalanx.training.builders import choose_num_envs
 from phalanx.training.checkpoint import last_checkpoint, read_facts
 from phalanx.training.compile_first import compile_cage2, compile_networks
 from phalanx.training.config import TrainConfig
 from phalanx.training.folder import RunFolder, open_new
 from phalanx.training.on_pool import is_compiled
-from phalanx.training.recipe import Network, choose_num_envs, progress_of
+from phalanx.training.recipe import Network
 from phalanx.training.run import Run, check_same_settings, elapsed_before
+from phalanx.training.schedules import progress_of
 from phalanx.training.update_record import compliance_of, in_words
 from phalanx.trust import asked_again
 

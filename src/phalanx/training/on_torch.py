@@ -13,20 +13,18 @@ from phalanx.learn.torch.module import ActorCritic
 from phalanx.learn.torch.own_network import build_own_network
 from phalanx.learn.torch.plain import PlainSampler, PlainStepper, find_device
 from phalanx.training.config import TrainConfig
+from phalanx.training.on_cage2 import make_policy, open_batches, sampler_options
 from phalanx.training.recipe import (
     Network,
     Recipe,
     count_threads,
     import_torch,
-    make_policy,
-    open_batches,
     open_learner,
     open_source,
-    sampler_options,
 )
 
 
-def on_cage2(config: TrainConfig, network: Network | None, first_index: int = 0) -> Recipe:
+def on_torch(config: TrainConfig, network: Network | None, first_index: int = 0) -> Recipe:
     """Plain torch on the compiled game."""
     batches = open_batches(config, first_index)
     policy = make_policy(config)

@@ -18,6 +18,8 @@ from phalanx.learn.normalise import RETURNS
 from phalanx.learn.rollout import Rollout, columns_of
 from phalanx.machine import describe_versions, peak_memory_mb
 from phalanx.statistics import interval
+from phalanx.training.builders import open_recipe
+from phalanx.training.cage2_rewards import open_gate, restore_price, shaping, turn_weights
 from phalanx.training.checkpoint import (
     GAMES,
     LEARNT,
@@ -30,17 +32,8 @@ from phalanx.training.config import TrainConfig
 from phalanx.training.facts import RECENT
 from phalanx.training.facts import TABLES as GOES_BACK
 from phalanx.training.folder import RunFolder
-from phalanx.training.recipe import (
-    Network,
-    entropy_weight_at,
-    learning_rate_at,
-    open_gate,
-    open_recipe,
-    progress_of,
-    restore_price,
-    shaping,
-    turn_weights,
-)
+from phalanx.training.recipe import Network
+from phalanx.training.schedules import entropy_weight_at, learning_rate_at, progress_of
 from phalanx.training.sources import InStep, Replay
 from phalanx.training.tables import Columns, read_table
 from phalanx.training.update_record import (
