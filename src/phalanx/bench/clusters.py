@@ -20,7 +20,6 @@ from phalanx.display import progress_display
 from phalanx.files import write_json
 from phalanx.machine import describe_machine
 from phalanx.training.builders import open_recipe
-from phalanx.training.cage2_rewards import shaping, turn_weights
 from phalanx.training.config import BenchConfig, TrainConfig
 
 SAMPLERS = 2
@@ -47,7 +46,7 @@ COUNTS = (1, 2, 4, 8)
 def sampling(config: TrainConfig) -> Iterator[Measure]:
     """Rollouts taken as fast as they come, nothing learnt; steps a second."""
     recipe = open_recipe(config)
-    shaped = shaping(config, turn_weights(config), 1.0)
+    shaped = recipe.extension.shaping(1.0)
     weights, version = recipe.learner.stepper.weights, 0
 
     def take() -> float:
@@ -84,7 +83,7 @@ def slow_game(stack: ExitStack) -> dict[str, Case]:
 def measure_costs(config: TrainConfig, rounds: int) -> Costs:
     """One sampler on Ray, and the learner, one after the other; medians."""
     recipe = open_recipe(config)
-    shaped = shaping(config, turn_weights(config), 1.0)
+    shaped = recipe.extension.shaping(1.0)
     weights = recipe.learner.stepper.weights()
     sampler, ray = recipe.sampler, import_ray()
 

@@ -33,7 +33,6 @@ from phalanx.learn.compiled.mlp import fast
 from phalanx.learn.compiled.policy import Policy
 from phalanx.machine import describe_machine
 from phalanx.training.builders import choose_num_envs, open_recipe
-from phalanx.training.cage2_rewards import shaping, turn_weights
 from phalanx.training.config import BenchConfig, TrainConfig
 from phalanx.training.folder import RunFolder
 from phalanx.training.run import Run
@@ -107,7 +106,7 @@ def whole(config: TrainConfig) -> Iterator[Measure]:
 def collecting(config: TrainConfig) -> Iterator[Measure]:
     """Policy and simulator without learning; turns a second."""
     recipe = open_recipe(config)
-    shaped = shaping(config, turn_weights(config), 1.0)
+    shaped = recipe.extension.shaping(1.0)
     recipe.sampler.collect(shaped)
     yield paced(lambda: recipe.sampler.collect(shaped).rewards.size)
     recipe.close()

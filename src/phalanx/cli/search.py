@@ -13,8 +13,8 @@ from phalanx.errors import MissingError
 from phalanx.search.config import SearchConfig
 from phalanx.search.search import Search, search
 from phalanx.statistics import half_width
+from phalanx.training.compliance import compliance_in_words, compliance_of, passes_gate
 from phalanx.training.run import Run
-from phalanx.training.update_record import compliance_of, in_words, passes_gate
 from phalanx.trust import asked_again
 
 SHOWN = 10  # orders of the live table
@@ -88,7 +88,7 @@ def how_it_goes(found: Search, run: Run | None) -> str:
     if run is not None and run.recent:
         mean = sum(episode.total for episode in run.recent) / len(run.recent)
         words.append(f"{run.episodes:,} episodes at {run.episodes / run.spent_s:,.0f} a second")
-        words += [f"return {mean:.1f}", in_words(compliance_of(run.recent))]
+        words += [f"return {mean:.1f}", compliance_in_words(compliance_of(run.recent))]
     return " · ".join(words)
 
 

@@ -6,7 +6,6 @@ from importlib import import_module
 
 from phalanx.errors import ConfigError
 from phalanx.learn.compiled.blas import use_one_thread_per_product
-from phalanx.training.cage2_rewards import shaping, turn_weights
 from phalanx.training.config import TrainConfig
 from phalanx.training.recipe import Network, Recipe, find_network, import_torch, plain_is_asked
 
@@ -62,12 +61,11 @@ def choose_num_envs(
         size: open_recipe(replace(config, num_envs=size, update_steps=TRIAL_STEPS), network)
         for size in SIZES
     }
-    weights = turn_weights(config)
     for attempt in range(3):  # the first compiles, the others are measured in turn
         for size, recipe in recipes.items():
             began = time.perf_counter()
             taken = recipe.learner.stepper.weights
-            rollout = recipe.source.next(taken, attempt, shaping(config, weights, 1.0))
+            rollout = recipe.source.next(taken, attempt, recipe.extension.shaping(1.0))
             recipe.learner.update(rollout, config.learning_rate, config.entropy)
             speed = size * TRIAL_STEPS / (time.perf_counter() - began)
             speeds[size] = max(speeds[size], speed) if attempt else 0.0

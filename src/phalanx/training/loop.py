@@ -34,7 +34,6 @@ from phalanx.training.on_pool import is_compiled
 from phalanx.training.recipe import Network
 from phalanx.training.run import Run, check_same_settings, elapsed_before
 from phalanx.training.schedules import progress_of
-from phalanx.training.update_record import compliance_of, in_words
 from phalanx.trust import asked_again
 
 
@@ -231,8 +230,7 @@ def how_it_goes(run: Run) -> str:
     speed, learning = run.episodes / run.spent_s, run.seconds["learn"] / run.spent_s
     words = [f"{run.episodes:,} episodes", f"{speed:,.0f} a second", reds]
     words.append(f"learning {learning:.0%}")
-    if run.config.workflow is not None:
-        words.append(in_words(compliance_of(run.recent)))
+    words.append(run.extension.in_words(run.recent))
     return " · ".join(word for word in words if word)
 
 

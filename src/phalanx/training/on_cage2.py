@@ -18,6 +18,7 @@ from phalanx.learn.compiled.policy import Policy
 from phalanx.learn.compiled.stepper import CompiledStepper
 from phalanx.learn.sampler import CompiledSampler
 from phalanx.machine import total_memory
+from phalanx.training.cage2_extension import Cage2Extension
 from phalanx.training.config import TrainConfig
 from phalanx.training.recipe import (
     Network,
@@ -44,7 +45,8 @@ def on_cage2(config: TrainConfig, _network: Network | None, first_index: int = 0
     stepper = CompiledStepper(policy, crew, config.minibatch_size)
     source = open_source(config, samplers)
     kinds = kinds_of_episodes(config.red_agent)
-    return Recipe(source, open_learner(config, stepper), "cpu", threads, kinds)
+    extension = Cage2Extension(config)
+    return Recipe(source, open_learner(config, stepper), "cpu", threads, kinds, extension=extension)
 
 
 def check_memory(config: TrainConfig) -> None:

@@ -1,7 +1,7 @@
 """Who plays, who learns, and where they compute: what every builder makes."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from phalanx.cage2.settings import count_cores
@@ -12,6 +12,7 @@ from phalanx.learn.normalise import Intake
 from phalanx.learn.ppo import PPO, PPOSettings
 from phalanx.learn.stepper import Stepper
 from phalanx.training.config import TrainConfig
+from phalanx.training.extension import Extension
 from phalanx.training.sources import Ahead, InStep
 
 Network = Callable[[int, int, int], Any]  # (obs_size, truth_size, num_actions) -> torch module
@@ -36,6 +37,8 @@ class Recipe:
     """the settings, where some were left to the environment"""
     num_workers: int | None = None
     """processes that step them, where there are such"""
+    extension: Extension = field(default_factory=Extension)
+    """what the game adds"""
     intake: Intake | None = None
     """statistics of what is seen and rewarded, where that is normalised"""
 
