@@ -136,7 +136,8 @@ def test_images_are_learnt_from(tmp_path: Path, algo: str) -> None:
 def test_tiny_images_are_seen_as_vectors() -> None:
     three = spaces.Discrete(3)
     assert can_be_compiled(spaces.Box(0, 1, (10, 10, 4), np.bool_), three)
-    assert not can_be_compiled(spaces.Box(0, 255, (24, 24, 3), np.uint8), three)
+    assert can_be_compiled(spaces.Box(0, 255, (15, 15, 3), np.uint8), three)
+    assert not can_be_compiled(spaces.Box(0, 255, (16, 15, 3), np.uint8), three)
 
 
 # --- what can happen ------------------------------------------------------------------------------
