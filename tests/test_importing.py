@@ -1,4 +1,4 @@
-"""What users name by `module:factory` is found in the folder they work in, and nothing else there."""
+"""What users name as `module:factory` is found where they work, and nothing else there is."""
 
 import os
 import subprocess

@@ -1,8 +1,10 @@
 """The copy of the sources that changes are made in."""
 
+import contextlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -136,12 +138,16 @@ class Copy:
             "PYTHONDONTWRITEBYTECODE": "1",
             "PYTHONPATH": str(self._folder / "src"),
         }
+        process = subprocess.Popen(
+            [sys.executable, "-m", "pytest", *options, *tests],
+            env={**os.environ, **ours, **(own or {})}, cwd=ROOT, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL, start_new_session=True,  # a change may end all of its group
+        )  # fmt: skip
         try:
-            return subprocess.run(
-                [sys.executable, "-m", "pytest", *options, *tests],
-                env={**os.environ, **ours, **(own or {})},
-                cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=limit_s,
-                check=False, start_new_session=True,  # a change may end all of its group
-            ).returncode  # fmt: skip
+            return process.wait(limit_s)
         except subprocess.TimeoutExpired:
             return 1
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # what it has left behind, too
+            process.wait()
