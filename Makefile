@@ -5,9 +5,6 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-# These wait a lot and come first, so that neither of the two workers is left with them at the end.
-SLOW   := $(patsubst %,tests/%.py,cluster/test_cluster cluster/test_sweep cluster/test_ray_processes test_examples search/test_search training/test_train_env)
-
 .PHONY: help train test fuzz mutants lint bench clean
 
 help:            ## list the targets
@@ -17,7 +14,7 @@ train: $(VENV)/core              ## install, then train a defender for about thr
 	$(BIN)/phalanx train
 
 test: $(VENV)/test               ## install, then run all tests
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(SLOW) tests
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 fuzz: $(VENV)/test               ## play 8,000 damaged and hostile files (half an hour)
 	$(BIN)/python -m tests.fuzz

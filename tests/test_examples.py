@@ -16,6 +16,7 @@ from phalanx.cluster.rllib import make_env, register
 from phalanx.errors import ConfigError, MissingError
 from tests.leftovers import Marked
 
+pytestmark = pytest.mark.slow
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
 
