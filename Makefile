@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help train test fuzz mutants lint bench clean
+.PHONY: help train test fuzz mutants lint bench docs dist clean
 
 help:            ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 12
@@ -30,8 +30,16 @@ lint: $(VENV)/lint               ## ruff and mypy
 bench: $(VENV)/core              ## measure the simulator
 	$(BIN)/phalanx bench sim
 
+docs: $(VENV)/docs               ## the API reference, from docstrings, into docs/api
+	$(BIN)/pdoc -o docs/api phalanx
+
+dist: $(VENV)/dist               ## build sdist and wheel, and try the wheel in an empty environment
+	rm -rf dist
+	PIP_CONSTRAINT=$(CURDIR)/constraints.txt $(BIN)/python -m build
+	.ci/try_wheel
+
 clean:           ## remove everything that was installed or cached here
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist docs/api
 
 $(VENV)/core: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -49,4 +57,12 @@ $(VENV)/test: $(VENV)/torch
 
 $(VENV)/lint: $(VENV)/test
 	$(PIP) -e ".[test,lint]"
+	@touch $@
+
+$(VENV)/docs: $(VENV)/test
+	$(PIP) -e ".[test,docs]"
+	@touch $@
+
+$(VENV)/dist: $(VENV)/core
+	$(PIP) -e ".[dist]"
 	@touch $@
