@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+import yaml
 
+import phalanx
 from phalanx.agents import AGENTS
 from phalanx.cli.commands import main
 from phalanx.cluster.sweep_config import SweepConfig
@@ -33,6 +35,10 @@ def test_the_wheel_holds_configs_agents_and_games() -> None:
     for path in (*CONFIGS.values(), *ZOO.values(), *AGENTS.values(), *games):
         assert path.is_relative_to(str(files("phalanx")))
         assert path.is_file()
+
+
+def test_the_citation_names_the_version_that_is_installed() -> None:
+    assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == phalanx.__version__
 
 
 # --- configs --------------------------------------------------------------------------------------
