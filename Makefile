@@ -31,7 +31,8 @@ bench: $(VENV)/core              ## measure the simulator
 	$(BIN)/phalanx bench sim
 
 docs: $(VENV)/docs               ## the API reference, from docstrings, into docs/api
-	$(BIN)/pdoc -o docs/api phalanx
+	rm -rf docs/api
+	$(BIN)/python docs/reference/build.py
 
 dist: $(VENV)/dist               ## build sdist and wheel, and try the wheel in an empty environment
 	rm -rf dist
