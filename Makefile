@@ -5,10 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-# These wait a lot and come first, so that neither of the two workers is left with them at the end.
-SLOW   := $(patsubst %,tests/%.py,cluster/test_cluster cluster/test_sweep cluster/test_ray_processes test_examples search/test_search training/test_train_env)
-
-.PHONY: help train test fuzz mutants lint bench clean
+.PHONY: help train test fuzz mutants lint bench docs dist clean
 
 help:            ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 12
@@ -17,7 +14,7 @@ train: $(VENV)/core              ## install, then train a defender for about thr
 	$(BIN)/phalanx train
 
 test: $(VENV)/test               ## install, then run all tests
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(SLOW) tests
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 fuzz: $(VENV)/test               ## play 8,000 damaged and hostile files (half an hour)
 	$(BIN)/python -m tests.fuzz
@@ -33,8 +30,17 @@ lint: $(VENV)/lint               ## ruff and mypy
 bench: $(VENV)/core              ## measure the simulator
 	$(BIN)/phalanx bench sim
 
+docs: $(VENV)/docs               ## the API reference, from docstrings, into docs/api
+	rm -rf docs/api
+	$(BIN)/python docs/reference/build.py
+
+dist: $(VENV)/dist               ## build sdist and wheel, and try the wheel in an empty environment
+	rm -rf dist
+	PIP_CONSTRAINT=$(CURDIR)/constraints.txt $(BIN)/python -m build
+	.ci/try_wheel
+
 clean:           ## remove everything that was installed or cached here
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist docs/api
 
 $(VENV)/core: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -52,4 +58,12 @@ $(VENV)/test: $(VENV)/torch
 
 $(VENV)/lint: $(VENV)/test
 	$(PIP) -e ".[test,lint]"
+	@touch $@
+
+$(VENV)/docs: $(VENV)/test
+	$(PIP) -e ".[test,docs]"
+	@touch $@
+
+$(VENV)/dist: $(VENV)/core
+	$(PIP) -e ".[dist]"
 	@touch $@

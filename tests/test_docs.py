@@ -9,28 +9,61 @@ import pytest
 from tests.fuzz.__main__ import COUNTS
 
 ROOT = Path(__file__).parent.parent
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PACKAGE = ROOT / "src" / "phalanx"
+CONTRIBUTING = ROOT / "CONTRIBUTING.md"
+DOCUMENTS = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),
+    *sorted((ROOT / "docs").glob("*.md")),
+]
+NOT_OURS = {"mine.py", "yaml.py"}  # files of a user that documents speak of
 
 
-def test_every_test_that_holds_a_rule_is_there() -> None:
+def is_there(name: str) -> bool:
+    """Whether a document may name this file: by its way from the root, or from src/phalanx."""
+    return (ROOT / name).exists() or (PACKAGE / name).exists() or name in NOT_OURS
+
+
+@pytest.mark.parametrize("document", ["docs/cage2-rules.md", "CONTRIBUTING.md"])
+def test_every_test_that_a_document_names_is_there(document: str) -> None:
     names = {
         name
         for path in (ROOT / "tests").rglob("test_*.py")
         for name in re.findall(r"def (test_\w+)", path.read_text())
     }
-    rules = (ROOT / "docs" / "cage2-rules.md").read_text()
-    promised = re.findall(r"`(test_[\w*]+)`", rules)
-    assert len(promised) > 20
+    promised = re.findall(r"(?:`|^def )(test_[\w*]+)[`(]", (ROOT / document).read_text(), re.M)
+    assert len(promised) > (20 if "rules" in document else 2)
     assert [name for name in promised if not any(fnmatch(known, name) for known in names)] == []
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_every_file_that_a_document_names_is_there(document: Path) -> None:
     words = document.read_text()
-    named = re.findall(r"`((?:tests|examples|benchmarks)/[\w/.]*)`", words)
+    named = re.findall(r"(?<![\w/.*])((?:[\w-]+/)*[\w-]+\.py)\b", words)
+    named += re.findall(r"`((?:src|tests|examples|benchmarks|\.ci|\.github)/[\w/.]*)`", words)
     linked = [link for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", words)]
-    assert [name for name in named if not (ROOT / name).exists()] == []
+    assert sorted({name for name in named if not is_there(name)}) == []
     assert [link for link in linked if not (document.parent / link).exists()] == []
+
+
+def test_the_layout_shows_every_room() -> None:
+    rooms = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    layout = (ROOT / "docs" / "how-it-works.md").read_text().partition("\n## Layout\n")[2]
+    shown = set(re.findall(r"── (\w+)/", layout))
+    assert shown == rooms
+
+
+def test_where_is_answers_by_at_most_two_files_that_hold_it() -> None:
+    """A row of the table: a question, and `file.py`: `name` of what is in it, once or twice."""
+    table = CONTRIBUTING.read_text().partition("\n## Where is")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| ([^|`]+) \| (.*`.*) \|$", table, re.M)
+    assert len(rows) >= 15
+    for question, answer in rows:
+        files = re.findall(r"`([\w/]+\.py)`(?:: ((?:`[\w.]+`(?:, )?)+))?", answer)
+        assert 1 <= len(files) <= 2, question
+        for path, names in files:
+            text = ((ROOT if path.startswith("tests/") else PACKAGE) / path).read_text()
+            missing = [name for name in re.findall(r"[\w.]+", names) if name not in text]
+            assert missing == [], f"{question}: {path} has no {missing}"
 
 
 def test_as_many_files_are_damaged_as_is_said() -> None:

@@ -3,9 +3,12 @@
 import tomllib
 from importlib.resources import files
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
+import yaml
 
+import phalanx
 from phalanx.agents import AGENTS
 from phalanx.cli.commands import main
 from phalanx.cluster.sweep_config import SweepConfig
@@ -15,6 +18,7 @@ from phalanx.settings.fields import without_effect
 from phalanx.settings.flags import field_helps, from_file, from_flags
 from phalanx.training.config import TrainConfig
 from phalanx.verify.replay import GAMES
+from tests.conftest import pytest_collection_modifyitems
 
 ROOT = Path(__file__).parent.parent
 
@@ -31,6 +35,10 @@ def test_the_wheel_holds_configs_agents_and_games() -> None:
     for path in (*CONFIGS.values(), *ZOO.values(), *AGENTS.values(), *games):
         assert path.is_relative_to(str(files("phalanx")))
         assert path.is_file()
+
+
+def test_the_citation_names_the_version_that_is_installed() -> None:
+    assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == phalanx.__version__
 
 
 # --- configs --------------------------------------------------------------------------------------
@@ -127,3 +135,20 @@ def test_tried_settings_are_told_and_never_those_of_the_folder_one_works_in(
     assert "\ngamma: 0.99\n" in written
     assert main([*flags, "y", "--config", "none", "--n-envs", "2"]) == 0
     assert "as we tried them" not in capsys.readouterr().out
+
+
+# --- the tests ------------------------------------------------------------------------------------
+
+
+def test_files_that_are_marked_slow_come_first_and_others_keep_their_order() -> None:
+    class Item(NamedTuple):
+        path: Path
+        marked: bool
+
+        def get_closest_marker(self, name: str) -> bool:
+            return self.marked and name == "slow"
+
+    quick, mixed = Path("tests/test_a.py"), Path("tests/test_b.py")
+    items: Any = [Item(quick, False), Item(mixed, False), Item(mixed, True), Item(quick, False)]
+    pytest_collection_modifyitems(items)
+    assert [item.path for item in items] == [mixed, mixed, quick, quick]

@@ -30,7 +30,7 @@ from phalanx.training.on_cage2 import make_policy, orders_of
 from phalanx.training.run import Run
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'phalanx[ray]'")
-pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]  # Ray's own warnings
 
 SMALL: dict[str, Any] = {
     "num_envs": 20, "total_steps": 20 * 25 * 6, "update_steps": 25, "horizon": 40, "hidden": (16,),

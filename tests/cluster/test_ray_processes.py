@@ -20,7 +20,7 @@ from phalanx.training.loop import train
 from tests.leftovers import Marked
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'phalanx[ray]'")
-pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]  # Ray's own warnings
 
 
 def test_a_machine_that_dies_is_resumed_to_the_same_weights(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from phalanx.training.loop import train
 from tests.leftovers import Marked
 
 needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed")
+pytestmark = pytest.mark.slow
 PHALANX = Path(sys.executable).parent / "phalanx"
 SMALL: dict[str, Any] = {
     "red_agent": "b_line", "total_episodes": 64, "horizon": 10, "update_steps": 10, "num_envs": 32,

@@ -37,6 +37,7 @@ from phalanx.search.search import Search, search
 from phalanx.search.surrogate import Beliefs, Visit
 from phalanx.search.trials import CONFIRM, FINAL, Workshop
 
+pytestmark = pytest.mark.slow
 SMALL: dict[str, Any] = {
     "num_envs": 40, "horizon": 20, "update_steps": 20, "hidden": (8,), "observation": "bits",
     "total_episodes": 4000, "measure_episodes": 60, "final_episodes": 50, "confirm_episodes": 80,

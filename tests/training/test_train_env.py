@@ -31,6 +31,7 @@ from phalanx.training.saved_networks import load_networks
 from tests import odd_envs
 from tests.training.test_training import OWN, OwnNetwork, rows, theta
 
+pytestmark = pytest.mark.slow
 HERE = __name__
 
 
