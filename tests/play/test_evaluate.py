@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from phalanx.cli.commands import main
+from phalanx.play.cells import play_cells
 from phalanx.play.episodes import play_episodes
-from phalanx.play.evaluate import play_cells
 from phalanx.play.evaluate_config import EvaluateConfig
 from phalanx.play.players import open_players
 
@@ -96,7 +96,7 @@ def test_an_interrupt_keeps_the_cells_that_are_done(
             raise KeyboardInterrupt
         return play_episodes(*arguments)
 
-    monkeypatch.setattr("phalanx.play.evaluate.play_episodes", play)
+    monkeypatch.setattr("phalanx.play.cells.play_episodes", play)
     report = tmp_path / "cells.json"
     flags = "--policy sleep --red-agent b_line,meander --horizon 30 --episodes 10"
     assert main(["evaluate", *flags.split(), "--json", str(report)]) == 130

@@ -46,7 +46,10 @@ def test_help_says_the_defaults(capsys: pytest.CaptureFixture[str]) -> None:
     assert "between updates (default: 100 for cage2, 128 for others; with impala 100, 32;" in text
     assert "with a3c 100, 8)" in text
     assert "between checkpoints (default: 50; with a3c 50, 1000)" in text
-    assert "over each rollout (default: 4 for cage2, 8 for others; with impala 1, 1; ppo, images 1)" in text
+    assert (
+        "over each rollout (default: 4 for cage2, 8 for others; with impala 1, 1; ppo, images 1)"
+        in text
+    )
     assert "of a gradient step (default: 4096 for cage2, 256 for others; with impala 2048," in text
     assert "hidden layers of actor and critic (default: 64 64)" in text
     assert "at the start (default: 0.001; with impala 0.001, 0.002" in text  # one for both

@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 import yaml
 
+from phalanx.bench.config import BenchConfig
 from phalanx.cli.commands import COMMANDS, main
 from phalanx.errors import ConfigError
 from phalanx.search.config import SearchConfig
 from phalanx.settings.fields import Above, Within, effective, hints_of, without_effect
 from phalanx.settings.flags import from_file, from_flags
-from phalanx.training.config import BenchConfig, TrainConfig
+from phalanx.training.config import TrainConfig
 from phalanx.trust import asked_again
 
 CONFIGS = [command.config for command in COMMANDS.values()]

@@ -13,13 +13,14 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from phalanx.bench.config import BenchConfig
 from phalanx.bench.learning import Case, Measure, measure_in_turn, paced, show_cases, whole
 from phalanx.bench.scaling import Costs, plan, simulate
 from phalanx.cluster.ray import connect, import_ray
 from phalanx.display import progress_display
 from phalanx.files import write_json
 from phalanx.machine import describe_machine
-from phalanx.training.config import BenchConfig, TrainConfig
+from phalanx.training.config import TrainConfig
 from phalanx.training.recipe import open_recipe, shaping, turn_weights
 
 SAMPLERS = 2

@@ -11,53 +11,43 @@ from importlib import import_module
 from typing import Any, NamedTuple, NoReturn
 
 import phalanx
+from phalanx.bench.config import BenchConfig
 from phalanx.cluster.sweep_config import SweepConfig
 from phalanx.compiled.aside import is_at_work
 from phalanx.errors import ConfigError, PhalanxError, choices
 from phalanx.play.evaluate_config import EvaluateConfig
 from phalanx.play.explain_config import ExplainConfig
-from phalanx.play.export import ExportConfig
+from phalanx.play.export_config import ExportConfig
 from phalanx.search.config import SearchConfig
 from phalanx.settings.flags import add_flags, from_flags
-from phalanx.training.config import BenchConfig, TrainConfig, VerifyConfig
+from phalanx.training.config import TrainConfig
+from phalanx.verify.config import VerifyConfig
 
 LONGEST_LINE = 1000  # characters
 
 
 class Command(NamedTuple):
+    """Its settings and an example; `main` of phalanx.cli.NAME runs it."""
+
     config: type
-    module: str
-    """whose `main` runs it; imported only then, since some need what others do not"""
     example: str
 
 
 COMMANDS = {
-    "train": Command(
-        TrainConfig, "phalanx.training.loop", "phalanx train --red-agent meander --n-envs 512"
-    ),
-    "evaluate": Command(
-        EvaluateConfig,
-        "phalanx.cli.evaluate",
-        "phalanx evaluate champion react-restore --leaderboard",
-    ),
+    "train": Command(TrainConfig, "phalanx train --red-agent meander --n-envs 512"),
+    "evaluate": Command(EvaluateConfig, "phalanx evaluate champion react-restore --leaderboard"),
     "explain": Command(
-        ExplainConfig,
-        "phalanx.cli.explain",
-        "phalanx explain runs/first --red-agent b_line --plot first.png",
+        ExplainConfig, "phalanx explain runs/first --red-agent b_line --plot first.png"
     ),
     "search": Command(
-        SearchConfig,
-        "phalanx.cli.search",
-        "phalanx search --red-agent b_line --total-episodes 100000 --n-envs 200",
+        SearchConfig, "phalanx search --red-agent b_line --total-episodes 100000 --n-envs 200"
     ),
     "sweep": Command(
-        SweepConfig,
-        "phalanx.cli.sweep",
-        "phalanx sweep quick --over learning_rate=1e-3,3e-4 hidden=64x64,128x128",
+        SweepConfig, "phalanx sweep quick --over learning_rate=1e-3,3e-4 hidden=64x64,128x128"
     ),
-    "export": Command(ExportConfig, "phalanx.play.export", "phalanx export runs/first agent.npz"),
-    "verify": Command(VerifyConfig, "phalanx.verify.replay", "phalanx verify --json equal.json"),
-    "bench": Command(BenchConfig, "phalanx.bench", "phalanx bench sim --num-envs 4096"),
+    "export": Command(ExportConfig, "phalanx export runs/first agent.npz"),
+    "verify": Command(VerifyConfig, "phalanx verify --json equal.json"),
+    "bench": Command(BenchConfig, "phalanx bench sim --num-envs 4096"),
 }
 
 
@@ -119,7 +109,7 @@ def _run(arguments: list[str]) -> int:
         raise ConfigError(_unknown(unknown[0], parsed.command, commands.choices))
     values = {name: value for name, value in vars(parsed).items() if name != "command"}
     config = from_flags(command.config, values)
-    return int(import_module(command.module).main(config))
+    return int(import_module(f"phalanx.cli.{parsed.command}").main(config))
 
 
 def _unknown(option: str, command: str, parsers: Mapping[str, ArgumentParser]) -> str:

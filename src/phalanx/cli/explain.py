@@ -5,31 +5,18 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 import phalanx
-from phalanx.cage2.rules.network import RUNNING
-from phalanx.cage2.rules.scenario import HOST_OF_ACTION
 from phalanx.display import progress_display
 from phalanx.files import write_json
-from phalanx.play.episodes import begin, end, new_batch, next_actions
-from phalanx.play.evaluate import order_numbers
-from phalanx.play.explain import (
-    DECOYED,
-    KIND_OF_ACTION,
-    LIGHT,
-    Explanation,
-    Move,
-    Record,
-    blank_record,
-    explain,
-)
+from phalanx.play.explain import LIGHT, Explanation, Move, explain
 from phalanx.play.explain_config import ExplainConfig
-from phalanx.play.players import Player, open_players, remarks
+from phalanx.play.players import open_players, remarks
+from phalanx.play.recording import record_episodes
 
 
 def main(config: ExplainConfig) -> int:
@@ -74,45 +61,6 @@ def explanations(
         print(f"phalanx: {line}", file=sys.stderr)
     for red_agent in config.red_agent:
         yield explain(red_agent, record_episodes(config, red_agent, player, played))
-
-
-def record_episodes(
-    config: ExplainConfig,
-    red_agent: str,
-    player: Player,
-    played: Callable[[str, int], None] = lambda *_: None,
-) -> Record:
-    """Play the episodes that `phalanx evaluate` plays, and keep what happened in each turn."""
-    record = blank_record(config.horizon, config.episodes)
-    orders = order_numbers(config.workflow or player.workflow, config.episodes)
-    for first in range(0, config.episodes, player.at_once):
-        chosen = slice(first, min(first + player.at_once, config.episodes))
-        size = chosen.stop - first
-        batch = new_batch(config.played, red_agent, (config.horizon,), player, first, size)
-        mine = None if orders is None else orders[chosen]
-        defender = begin(config.played, player, first, mine)
-        for turn in range(config.horizon):
-            record_turn(record, (turn, chosen), batch, next_actions(batch, defender))
-            played(red_agent, size)
-        end(defender)
-        for name in ("decoys", "red", "line_target"):
-            getattr(record, name)[chosen] = batch.nets[name]
-        record.returns[chosen] = batch.nets["tenths"] / 10
-        batch.close()
-    return record
-
-
-def record_turn(record: Record, at: tuple[int, slice], batch: Any, actions: Any) -> None:
-    """Play a turn and write down what was true before it and when it was scored."""
-    nets, each = batch.nets, (np.arange(batch.num_envs), HOST_OF_ACTION[actions])
-    record.actions[at] = actions
-    record.sessions[at], record.root[at] = nets["sessions"], nets["root"]
-    decoys = nets["decoys"][each]
-    batch.play(actions)
-    is_decoy = KIND_OF_ACTION[actions] == DECOYED
-    record.placed[at] = is_decoy & (nets["decoys"][each] != decoys)
-    record.scored_root[at] = nets["root"]
-    record.service_down[at] = nets["service"] & RUNNING == 0
 
 
 # --- telling --------------------------------------------------------------------------------------

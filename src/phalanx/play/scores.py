@@ -15,7 +15,7 @@ import phalanx
 from phalanx.cage2.rules.scenario import CELLS, PUBLISHED
 from phalanx.cage2.workflow import parse_order, short_name
 from phalanx.errors import ConfigError
-from phalanx.play.evaluate import Cell
+from phalanx.play.cells import Cell
 from phalanx.play.evaluate_config import EvaluateConfig
 
 TITLE = "Mean return ± its 95 % confidence interval"

@@ -1,7 +1,4 @@
-"""Settings of every command: frozen dataclasses whose fields are the command line's flags.
-
-The string under a field is its help. What cannot work is refused when the object is made.
-"""
+"""Settings of `phalanx train`."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -24,7 +21,6 @@ from phalanx.cage2.settings import (
 from phalanx.cage2.workflow import COMPLIANCE_RULES, parse_order
 from phalanx.configs import NO_CONFIG, zoo_path
 from phalanx.errors import ConfigError
-from phalanx.files import check_writable
 from phalanx.importing import place_of
 from phalanx.settings.fields import Above, FolderName, OneOf, Only, OrWord, Within, checked
 
@@ -32,9 +28,6 @@ MAX_NETWORKS = 100_000_000
 MOST_LAYERS = 16
 ALGORITHMS = ("ppo", "impala", "a3c")
 TASKS = {"continuous", "images"}  # that ppo has defaults of its own for
-BENCHMARKS = ("sim", "train", "learner", "runners", "cluster")
-BENCH_SECONDS = {"sim": 0.3, "train": 2.0, "learner": 2.0, "runners": 1.0, "cluster": 2.0}
-RUNNER_WORK = ("nothing", "computes", "waits", "one-slow", "cyborg", "images", "signals")
 
 
 # When a setting has an effect.
@@ -70,8 +63,6 @@ GATE = Only(
 )
 BUILT_IN = Only("the built-in networks", lambda run: run.network is None)
 NO_STEPS = Only("runs without --total-steps", lambda run: run.total_steps is None)
-SIM = Only("phalanx bench sim", lambda bench: bench.what == "sim")
-RUNNERS = Only("phalanx bench runners", lambda bench: bench.what == "runners")
 
 
 def by_env(cage2: Any, other: Any, **metadata: Any) -> Any:
@@ -373,55 +364,3 @@ class TrainConfig:
     def env_name(self) -> str:
         """The environment in words; a function by its place, if that is how it is found again."""
         return self.env if isinstance(self.env, str) else place_of(self.env)
-
-
-@checked
-@dataclass(frozen=True, kw_only=True)
-class VerifyConfig:
-    """Replay recorded games of the original; a difference is named, and gives exit code 1."""
-
-    folder: Path | None = field(default=None, metadata={"positional": True})
-    """folder with codebook.json and .npz traces; the games that come with phalanx if not given"""
-    rules: str | None = None
-    """the rule set the traces must be of; taken from codebook.json if not given"""
-    json: Path | None = None
-    """also write the result to this file"""
-
-    def __post_init__(self) -> None:
-        if self.rules is not None:
-            rule_set_number(self.rules)
-        check_writable(self.json)
-
-
-@checked
-@dataclass(frozen=True, kw_only=True)
-class BenchConfig:
-    """Measure the speed of simulator, training and runners, and of others beside them."""
-
-    what: Annotated[str, OneOf(*BENCHMARKS)] = field(default="sim", metadata={"positional": True})
-    """what to measure: sim (beside the original, if installed), train, learner, runners, cluster"""
-    num_envs: Annotated[tuple[int, ...], Within(1, MAX_NETWORKS), SIM] = (
-        1,
-        1024,
-        4096,
-        65536,
-        1_000_000,
-    )
-    """batch sizes of the simulator"""
-    red_agent: Annotated[tuple[str, ...], SIM] = ("meander", "b_line")
-    """attackers in the simulator"""
-    work: Annotated[tuple[str, ...], OneOf(*RUNNER_WORK), RUNNERS] = RUNNER_WORK
-    """what environments do under runners"""
-    rounds: Annotated[int, Within(1, 10_000)] = 5
-    """each case is measured once a round, in turn with the others; the median counts"""
-    seconds: Annotated[float | None, Above(0, 1e5)] = None
-    """time per case and round; 0.3 for sim, 1 for runners, 2 for the others"""
-    json: Path | None = None
-    """also write the figures to this file"""
-
-    def __post_init__(self) -> None:
-        if self.seconds is None:
-            object.__setattr__(self, "seconds", BENCH_SECONDS[self.what])
-        for spec in self.red_agent:
-            red_agent_weights(spec)
-        check_writable(self.json)
