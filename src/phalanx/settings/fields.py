@@ -5,7 +5,10 @@ IMPALA = Only("--algo impala", lambda mine: mine.algo == "impala")
 @checked
 @dataclass(frozen=True, kw_only=True)
 class Mine:
+    section("algorithm")
     algo: Annotated[str, OneOf("ppo", "impala")] = "ppo"
+    "the string under a field is its help on the command line"
+    section("algorithm", rarely=True)
     replay: Annotated[int, Within(0, 100), IMPALA] = 0
 
 Mine(replay=-1)  # ConfigError: replay must be from 0 to 100, got -1
@@ -100,6 +103,13 @@ class Only:
 
     what: str
     holds: Callable[[Any], bool]
+
+
+def section(heading: str, *, rarely: bool = False) -> None:
+    """Put the fields below under a heading of the help, which is read from the class's source.
+
+    rarely: only `--help-all` shows them.
+    """
 
 
 def checked(config: Class) -> Class:
