@@ -74,7 +74,7 @@ def test_the_episodes_are_those_of_evaluate() -> None:
         record = recorded(target, "meander", episodes=50, horizon=40, seed=2)
         config = EvaluateConfig(target=(target,), episodes=50, seed=2)
         (player,) = open_players(config)
-        played = play_episodes(config, player, "meander", (40,))
+        played = play_episodes(config.games, player, "meander", (40,))
         assert record.returns.tolist() == played.returns[:, 0].tolist()
 
 
@@ -254,7 +254,7 @@ def test_a_trained_policy_is_explained(tmp_path: Path) -> None:
     (told,) = explanations(config)
     turn_by_turn = EvaluateConfig(target=(str(run),), episodes=20, true_state="off")
     (player,) = open_players(turn_by_turn)
-    played = play_episodes(turn_by_turn, player, "meander", (100,))
+    played = play_episodes(turn_by_turn.games, player, "meander", (100,))
     assert told.mean == played.returns.mean() < 0
 
 

@@ -89,7 +89,7 @@ def _cells_against(
         heard = partial(played, f"{player.name} against {red_agent}, {turns} turns")
         orders = order_numbers(workflow, config.episodes)
         cost = None if config.true_state == "exact" or orders is None else StateCost()
-        results = play_episodes(config, player, red_agent, horizons, orders, heard, cost)
+        results = play_episodes(config.games, player, red_agent, horizons, orders, heard, cost)
         for k, horizon in enumerate(horizons):
             cell = summarise(player.name, red_agent, horizon, results.returns[:, k])
             if workflow is not None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from phalanx.agents import AGENTS, agent_path
 from phalanx.cage2.defenders import DEFENDERS, GREEDY
@@ -32,6 +32,25 @@ OF_CAGE2 = (
     "simulator", "workflow", "workflow_grid", "judged_by", "compliance_rule", "true_state",
     "leaderboard", "red_agent", "horizon", "rules",
 )  # fmt: skip
+
+
+class Games(NamedTuple):
+    """How episodes are played and judged, whoever plays them."""
+
+    episodes: int
+    rules: str
+    seed: int
+    num_threads: int | str
+    compliance_rule: str
+    judged_by: str | None = None
+    true_state: str = "exact"
+    simulator: str = "phalanx"
+    sample: bool = False
+
+    @property
+    def are_compiled(self) -> bool:
+        """Whether whole episodes of a compiled policy may be played in one call."""
+        return not self.sample and self.true_state == "exact"
 
 
 @checked
@@ -147,9 +166,8 @@ class EvaluateConfig:
             raise ConfigError("greedy repairs in an order: give --workflow or --workflow-grid")
 
     @property
-    def plays_compiled(self) -> bool:
-        """Whether whole episodes of a compiled policy may be played in one call."""
-        return not self.sample and self.true_state == "exact"
+    def games(self) -> Games:
+        return Games(*(getattr(self, name) for name in Games._fields))
 
     @property
     def policies(self) -> tuple[str, ...]:

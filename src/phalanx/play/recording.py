@@ -26,9 +26,9 @@ def record_episodes(
     for first in range(0, config.episodes, player.at_once):
         chosen = slice(first, min(first + player.at_once, config.episodes))
         size = chosen.stop - first
-        batch = new_batch(config.played, red_agent, (config.horizon,), player, first, size)
+        batch = new_batch(config.played.games, red_agent, (config.horizon,), player, first, size)
         mine = None if orders is None else orders[chosen]
-        defender = begin(config.played, player, first, mine)
+        defender = begin(config.played.games, player, first, mine)
         for turn in range(config.horizon):
             record_turn(record, (turn, chosen), batch, next_actions(batch, defender))
             played(red_agent, size)

@@ -1,14 +1,22 @@
 """Settings of `phalanx search`: those of training, and how the orders are searched."""
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from phalanx.cage2.settings import count_cores
 from phalanx.cage2.workflow import ALIGNMENTS, NUM_ORDERS
 from phalanx.errors import ConfigError
-from phalanx.settings.fields import OneOf, OrWord, Within, checked, section, setting_named
-from phalanx.training.config import MAX_NETWORKS, NO_STEPS, TrainConfig
+from phalanx.settings.fields import (
+    OneOf,
+    OrWord,
+    Within,
+    checked,
+    section,
+    setting_named,
+    values_of,
+)
+from phalanx.training.config import MAX_NETWORKS, NO_STEPS, NOT_SAVED, TrainConfig
 
 SPENDING = ("school_share", "finish_share")
 
@@ -189,11 +197,9 @@ class SearchConfig(TrainConfig):
 
     def train_settings(self) -> dict[str, Any]:
         """What a training run inside the search takes over."""
-        mine = {item.name: getattr(self, item.name) for item in fields(TrainConfig)}
-        for name in ("resume", "config", "name", "output_dir", "total_episodes", "duration"):
-            mine.pop(name)
-        mine["num_threads"] = self.threads
-        return mine
+        own = self.__dataclass_fields__.keys() - TrainConfig.__dataclass_fields__.keys()
+        own |= {*NOT_SAVED, "total_episodes", "duration"}
+        return values_of(self, but=own) | {"num_threads": self.threads}
 
     @property
     def threads(self) -> int | str:
@@ -204,10 +210,7 @@ class SearchConfig(TrainConfig):
 
     def as_task(self) -> dict[str, Any]:
         """The settings for a task on another machine, which has one core for it."""
-        mine = {item.name: getattr(self, item.name) for item in fields(self)}
-        elsewhere = ("resume", "config", "name", "output_dir", "start_from", "ray_address", "merge")
-        for name in elsewhere:
-            mine.pop(name)
+        mine = values_of(self, but={*NOT_SAVED, "start_from", "ray_address", "merge"})
         return mine | {"runner": "local", "num_threads": 1}
 
     def as_dict(self) -> dict[str, Any]:

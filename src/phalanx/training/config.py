@@ -21,10 +21,21 @@ from phalanx.cage2.workflow import ALIGNMENTS, COMPLIANCE_RULES, parse_order
 from phalanx.configs import NO_CONFIG, zoo_path
 from phalanx.errors import ConfigError
 from phalanx.importing import place_of
-from phalanx.settings.fields import Above, FolderName, OneOf, Only, OrWord, Within, checked, section
+from phalanx.settings.fields import (
+    Above,
+    FolderName,
+    OneOf,
+    Only,
+    OrWord,
+    Within,
+    checked,
+    section,
+    values_of,
+)
 
 MAX_NETWORKS = 100_000_000
 MOST_LAYERS = 16
+NOT_SAVED = ("resume", "config", "output_dir", "name")  # each run has its own
 ALGORITHMS = ("ppo", "impala", "a3c")
 TASKS = {"continuous", "images"}  # that ppo has defaults of its own for
 
@@ -394,9 +405,7 @@ class TrainConfig:
 
     def as_dict(self) -> dict[str, Any]:
         """The settings as plain values, as config.yaml has them."""
-        plain = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}
-        for name in ("resume", "config", "output_dir", "name"):
-            plain.pop(name)
+        plain = values_of(self, but=NOT_SAVED)
         lists = {"hidden": list(self.hidden), "condition": list(self.condition)}
         return plain | lists | {"env": self.env_name}
 
