@@ -3,20 +3,23 @@
 import dataclasses
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 import phalanx
-from phalanx.display import progress_display
+from phalanx.display import new_table, progress_display
 from phalanx.files import write_json
 from phalanx.play.explain import LIGHT, Explanation, Move, explain
 from phalanx.play.explain_config import ExplainConfig
 from phalanx.play.players import open_players, remarks
 from phalanx.play.recording import record_episodes
+
+WORDS = ("turn", "most often", "next", "host", "decoy", "cause")  # columns that hold no numbers
+_table = partial(new_table, words=WORDS, title_justify="left")
 
 
 def main(config: ExplainConfig) -> int:
@@ -83,7 +86,7 @@ def show(config: ExplainConfig, told: Explanation) -> None:
 
 
 def opening(told: Explanation) -> Table:
-    table = _table("Its opening: share of episodes", "turn", "most often", "", "next", "", text=4)
+    table = _table("Its opening: share of episodes", "turn", "most often", "", "next", "")
     for turn in told.opening:
         table.add_row(str(turn.turn), *_move(turn.first), *_move(turn.second))
     return table
@@ -108,7 +111,6 @@ def treatments(told: Explanation) -> Table:
     table = _table(
         "When it acts: times per episode, and what a Restore met",
         "host", "Analyse", "Remove", "Restore", "red was root", "red was user", "wasted: no red",
-        text=1,
     )  # fmt: skip
     for acts in (*told.acts, told.acts_in_all):
         counts = (acts.analyse, acts.remove, acts.restore)
@@ -121,7 +123,7 @@ def treatments(told: Explanation) -> Table:
 
 def losses(told: Explanation) -> Table:
     title = "Where the loss comes from: points per episode"
-    table = _table(title, "cause", "red is root", "Restores", "in all", "share", text=1)
+    table = _table(title, "cause", "red is root", "Restores", "in all", "share")
     total = -told.mean
 
     def row(name: str, root: str, restore: str, points: float) -> None:
@@ -139,7 +141,7 @@ def losses(told: Explanation) -> Table:
 
 def targets(told: Explanation) -> Table:
     title = "By the user host that B-line goes for"
-    table = _table(title, "host", "share of episodes", "mean return", text=1)
+    table = _table(title, "host", "share of episodes", "mean return")
     for target in told.targets:
         table.add_row(target.host, f"{target.share:.1%}", f"{target.mean:.2f}")
     return table
@@ -148,17 +150,9 @@ def targets(told: Explanation) -> Table:
 def endings(told: Explanation) -> Table:
     quantiles = [f"{float(name):.0%}" for name in told.quantiles]
     names = (*quantiles, f"episodes that lose {LIGHT:g} at most")
-    table = _table("How it ends: quantiles of the return", *names, text=0)
+    table = _table("How it ends: quantiles of the return", *names)
     values = (f"{value:.1f}" for value in told.quantiles.values())
     table.add_row(*values, f"{told.share_light:.1%}")
-    return table
-
-
-def _table(title: str, *names: str, text: int = 2) -> Table:
-    """A table whose first `text` columns are words and the others numbers."""
-    table = Table(box=SIMPLE_HEAD, title=title, title_justify="left")
-    for k, name in enumerate(names):
-        table.add_column(name, justify="left" if k < text and name else "right")
     return table
 
 
