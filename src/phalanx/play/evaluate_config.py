@@ -59,7 +59,6 @@ class EvaluateConfig:
     """Play many episodes with defenders of any kind; print the returns."""
 
     section("defenders")
-
     target: tuple[str, ...] = field(default=(), metadata={"positional": True})
     """defenders: run folders, checkpoints, module:factory of your own (docs/defenders.md), names.
     Scripted: sleep, random, react-remove, react-restore (these if none is given); with a workflow
@@ -72,7 +71,6 @@ class EvaluateConfig:
     """the module:factory of a run that trained a torch network of your own"""
 
     section("game")
-
     leaderboard: bool = False
     """the challenge's nine cells under its rules, and their sum"""
     red_agent: tuple[str, ...] = RED_AGENTS
@@ -92,7 +90,6 @@ class EvaluateConfig:
     """the environment of a run on one of your own, module:factory: a file cannot name code"""
 
     section("workflow")
-
     workflow: str | None = None
     """order of repair to follow and be judged by; all: a mixture; named: six that have names"""
     workflow_grid: bool = False
@@ -100,12 +97,11 @@ class EvaluateConfig:
     judged_by: str | None = None
     """judge by this order instead of the one that the policy is told"""
     compliance_rule: str = ""
-    """how a fix is judged, host or type (see phalanx train --help); a run's own if not given"""
+    """how a fix is judged, host or type (see phalanx train --help-all); a run's own if not given"""
     true_state: str = "exact"
     """when the true state is fetched to judge a fix: exact, every:K turns, episode_end, off"""
 
     section("output")
-
     json: Path | None = None
     """also write the table to this file"""
     num_threads: Annotated[int | str, Within(1, MAX_THREADS), OrWord("auto")] = "auto"

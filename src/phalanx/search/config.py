@@ -34,7 +34,6 @@ class SearchConfig(TrainConfig):
     """
 
     section("search")
-
     red_agent: str = "b_line"
     """attacker: b_line, meander, sleep, b_line_detour, meander_rescan, coin, or a mixture"""
     total_episodes: Annotated[int | None, Within(1, 10**12), NO_STEPS] = 100_000
@@ -59,7 +58,6 @@ class SearchConfig(TrainConfig):
     """join the finished shards in these folders, with the settings that they were searched with"""
 
     section("search", rarely=True)
-
     alignment: Annotated[str, OneOf(*ALIGNMENTS)] = "gate"
     """gate: compliance is held just above its threshold; delta, per_fix: as in phalanx train"""
     school_share: Annotated[float, Within(0, 1)] = 0.5

@@ -36,9 +36,7 @@ from phalanx.settings.fields import (
 MAX_NETWORKS = 100_000_000
 MOST_LAYERS = 16
 NOT_SAVED = ("resume", "config", "output_dir", "name")  # each run has its own
-ALGORITHMS = ("ppo", "impala", "a3c")
 TASKS = {"continuous", "images"}  # that ppo has defaults of its own for
-
 
 # When a setting has an effect.
 RAY = Only("--runner ray", lambda run: run.runner == "ray")
@@ -95,7 +93,6 @@ class TrainConfig:
     """
 
     section("game")
-
     env: str | Callable[[], Any] = "cage2"
     """cage2, a Gymnasium id such as CartPole-v1, module:factory, or cyborg (the original); from
     Python also a function that builds one environment"""
@@ -111,7 +108,6 @@ class TrainConfig:
     is what no defender can see: a bound"""
 
     section("game", rarely=True)
-
     actions: Annotated[str, OneOf("useful", "all"), CAGE2] = "useful"
     """useful: leave out actions that can never help; or all"""
     critic_truth: Annotated[bool, CAGE2] = True
@@ -124,7 +120,6 @@ class TrainConfig:
     """numbers put after every observation, such as the 25 that name an order of repair"""
 
     section("budget")
-
     total_episodes: Annotated[int | None, Within(1, 10**12), NO_STEPS] = by_env(
         200_000, None, aliases=("--episodes",)
     )
@@ -138,8 +133,7 @@ class TrainConfig:
     follow the time, so that the weights depend on this machine's speed"""
 
     section("algorithm")
-
-    algo: Annotated[str, OneOf("", *ALGORITHMS)] = ""
+    algo: Annotated[str, OneOf("", "ppo", "impala", "a3c")] = ""
     """ppo, impala (samplers out of step, V-trace), or a3c (workers that share weights); ppo if not
     given, with --runner ray impala"""
     learning_rate: Annotated[float, Above(0, 10)] = by_env(
@@ -152,9 +146,8 @@ class TrainConfig:
     """the only source of chance"""
 
     section("algorithm", rarely=True)
-
     final_learning_rate: Annotated[float, Within(0, 10)] = by_env(1e-5, 0.0)
-    """at the end; linear in between"""
+    """learning rate at the end; linear in between"""
     update_steps: Annotated[int, Within(1, 10**6)] = by_env(
         100, 128, impala=(100, 32), a3c=(100, 8)
     )
@@ -214,7 +207,6 @@ class TrainConfig:
     """compile the torch network (torch.compile)"""
 
     section("workers")
-
     num_envs: Annotated[int | str, Within(1, MAX_NETWORKS), OrWord("auto")] = by_env(
         512, "auto", aliases=("--n-envs",)
     )
@@ -226,7 +218,6 @@ class TrainConfig:
     """threads that play and learn; results do not depend on it"""
 
     section("workers", rarely=True)
-
     num_envs_per_worker: Annotated[int | None, Within(1, MAX_NETWORKS)] = None
     """sets --n-envs to this times --num-workers (with ray, times --num-samplers)"""
     wait_for: Annotated[int | str, Within(1, MAX_NETWORKS), OrWord("all"), POOL] = "all"
@@ -243,26 +234,22 @@ class TrainConfig:
     """failed environments and workers that are replaced before the run gives up"""
 
     section("cluster")
-
     runner: Annotated[str, OneOf("local", "ray")] = "local"
     """where environments are played: local (this machine), or ray (samplers on a cluster)"""
 
     section("cluster", rarely=True)
-
     ray_address: Annotated[str | None, RAY] = None
     """auto or HOST:PORT of a running Ray cluster; a small one on this machine if not given"""
     cpus_per_sampler: Annotated[float | None, Above(0, 1024), RAY] = None
     """ray: CPUs that a sampler reserves; an even share of the cluster's if not given, at most 1"""
 
     section("workflow")
-
     workflow: str | None = None
     """order of repair to follow, such as defender,op_server,enterprise,op_host,user; or all"""
     alignment_lambda: Annotated[float, Within(0, 1e6), WORKFLOW] = 10.0
     """what following the workflow is worth in a whole episode; 0 measures compliance only"""
 
     section("workflow", rarely=True)
-
     alignment: Annotated[str, OneOf(*ALIGNMENTS), WORKFLOW] = "delta"
     """delta: an episode's sum is lambda times its compliance; per_fix: ± lambda/20 for each fix;
     gate: what a fix gains and costs is moved until compliance stays just above its threshold"""
@@ -278,7 +265,6 @@ class TrainConfig:
     """... and fixes per episode: one lucky fix is not enough"""
 
     section("start")
-
     config: Path | None = None
     """settings to begin with: a YAML file, or champion, champion-final, leaderboard, final-rules,
     plain-ppo or quick, which come with phalanx; flags take precedence. If not given, what was tried
@@ -290,14 +276,12 @@ class TrainConfig:
     """continue the run in this folder; of the other settings only the budget may change"""
 
     section("output")
-
     name: Annotated[str | None, FolderName()] = None
     """name of the run folder; the time if not given"""
     output_dir: Path = Path("runs")
     """where run folders are made"""
 
     section("output", rarely=True)
-
     checkpoint_every: Annotated[int, Within(1, 10**9)] = by_env(50, 50, a3c=(50, 1000))
     """updates between checkpoints"""
 
