@@ -53,8 +53,7 @@ def test_every_flag_is_explained(command: str, capsys: pytest.CaptureFixture[str
     config = COMMANDS[command].config
     helps = helps_of(config)
     assert set(helps) == {item.name for item in fields(config)}
-    has_rare = any(one.is_rare for one in helps.values())
-    said = " ".join(shown([command, "--help-all" if has_rare else "--help"], capsys).split())
+    said = " ".join(shown([command, "--help-all"], capsys).split())
     for one in helps.values():
         assert one.text.split()[0] in said
         assert not one.section or f" {one.section}: --" in said

@@ -180,7 +180,7 @@ def setting_named(config: type, name: str) -> str:
     name = aliases_of(config).get(name, name)
     if name not in known:
         near = get_close_matches(name, known, n=1, cutoff=0.7)
-        hint = f"did you mean {near[0]}?" if near else "see --help for all that there are"
+        hint = f"did you mean {near[0]}?" if near else "see --help-all for all that there are"
         raise ConfigError(f"there is no setting {name!r:.80}; {hint}")
     return name
 

@@ -56,8 +56,9 @@ def add_flags(parser: ArgumentParser, config: type, everything: bool = False) ->
         if section != heading:
             heading, group = section, parser.add_argument_group(section)
         group.add_argument(*flags_of(item), dest=name, **options)
-    if any(help.is_rare for help in helps.values()):
-        parser.add_argument("--help-all", action="help", help="show the same with all flags")
+    has_rare = any(help.is_rare for help in helps.values())
+    more = "show the same with all flags" if has_rare else SUPPRESS
+    parser.add_argument("--help-all", action="help", help=more)
     parser.usage = " ".join([*usage, "[flags]"])
 
 
