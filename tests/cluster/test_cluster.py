@@ -22,10 +22,11 @@ from phalanx.learn.compiled.collect import collect_blocks
 from phalanx.learn.rollout import Rollout, empty_rollout
 from phalanx.search.config import SearchConfig
 from phalanx.search.search import search
+from phalanx.training.cage2_extension import Cage2Extension
 from phalanx.training.checkpoint import load_checkpoint
 from phalanx.training.config import TrainConfig
 from phalanx.training.loop import train
-from phalanx.training.recipe import make_policy, orders_of, shaping, turn_weights
+from phalanx.training.on_cage2 import make_policy, orders_of
 from phalanx.training.run import Run
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'phalanx[ray]'")
@@ -284,7 +285,7 @@ def test_another_ray_is_named(cluster: Any) -> None:
 def test_read_only_arrays_of_the_object_store_are_not_compiled_for(tmp_path: Path) -> None:
     config = small(tmp_path, "x", num_samplers=1)
     player = Player(config, 0)
-    weights, shaped = make_policy(config).theta, shaping(config, turn_weights(config), 0.0)
+    weights, shaped = make_policy(config).theta, Cage2Extension(config).shaping(0.0)
     player.collect(weights, 0, shaped, None)
     before = len(collect_blocks.signatures)  # type: ignore[attr-defined]
     shaped.weights.flags.writeable = weights.flags.writeable = False

@@ -141,7 +141,7 @@ class Copy:
                 [sys.executable, "-m", "pytest", *options, *tests],
                 env={**os.environ, **ours, **(own or {})},
                 cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=limit_s,
-                check=False,
+                check=False, start_new_session=True,  # a change may end all of its group
             ).returncode  # fmt: skip
         except subprocess.TimeoutExpired:
             return 1

@@ -7,23 +7,18 @@ import pytest
 
 from phalanx.learn.impala import Impala
 from phalanx.learn.ppo import PPO
+from phalanx.training.builders import open_recipe
+from phalanx.training.cage2_extension import Cage2Extension, restore_price, turn_weights
 from phalanx.training.config import TrainConfig
-from phalanx.training.recipe import (
+from phalanx.training.on_cage2 import (
     chosen_actions,
     condition_size,
-    count_threads,
-    entropy_weight_at,
-    is_ahead,
-    learning_rate_at,
     open_batches,
-    open_recipe,
     policy_sizes,
-    progress_of,
-    restore_price,
     sampler_options,
-    shaping,
-    turn_weights,
 )
+from phalanx.training.recipe import count_threads, is_ahead
+from phalanx.training.schedules import entropy_weight_at, learning_rate_at, progress_of
 
 OTHER: dict[str, Any] = {"env": "CartPole-v1"}
 
@@ -84,7 +79,7 @@ def test_nothing_counts_after_the_last_horizon_of_the_leaderboard(
     changes: dict[str, Any], after_the_end: float
 ) -> None:
     config = TrainConfig(**changes, reward_scale=0.5)
-    shaped = shaping(config, turn_weights(config), 0.0)
+    shaped = Cage2Extension(config).shaping(0.0)
     assert shaped[1:] == pytest.approx((0.8, 0.5, 0.995, after_the_end))
 
 

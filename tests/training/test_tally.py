@@ -7,16 +7,9 @@ import numpy as np
 import pytest
 
 from phalanx.learn.rollout import empty_rollout
+from phalanx.training.compliance import compliance_in_words, compliance_of, passes_gate
 from phalanx.training.config import TrainConfig
-from phalanx.training.update_record import (
-    Episode,
-    Tally,
-    added_up,
-    compliance_of,
-    episodes_of,
-    in_words,
-    passes_gate,
-)
+from phalanx.training.update_record import Episode, Tally, added_up, episodes_of
 
 
 def test_an_episode_without_a_workflow_followed_none() -> None:
@@ -31,14 +24,14 @@ def followed(*fixes: tuple[int, int]) -> dict[str, float]:
 def test_compliance_is_pooled_over_fixes_not_over_episodes() -> None:
     figures = followed((8, 8), (2, 0), (0, 0), (0, 0))
     assert figures == {"compliance": 0.8, "fixes_per_episode": 2.5, "share_without_fix": 0.5}
-    assert in_words(figures) == "compliance 80.0%, 2.5 fixes, 50% without"
+    assert compliance_in_words(figures) == "compliance 80.0%, 2.5 fixes, 50% without"
 
 
 def test_without_fixes_there_is_no_compliance() -> None:
     figures = followed((0, 0))
     assert math.isnan(figures["compliance"])
     assert figures["share_without_fix"] == 1
-    assert in_words(figures).startswith("compliance -, 0.0 fixes")
+    assert compliance_in_words(figures).startswith("compliance -, 0.0 fixes")
     assert all(math.isnan(value) for value in followed().values())
 
 

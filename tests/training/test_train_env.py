@@ -23,6 +23,7 @@ from phalanx.cage2.settings import count_cores
 from phalanx.cli.commands import main
 from phalanx.errors import CheckpointError, ConfigError
 from phalanx.training.config import TrainConfig
+from phalanx.training.extension import Extension
 from phalanx.training.folder import RunFolder
 from phalanx.training.on_pool import can_be_compiled
 from phalanx.training.run import Run
@@ -432,6 +433,13 @@ def test_what_is_left_open_is_chosen_by_the_kind_of_task_and_kept(tmp_path: Path
     assert phalanx.train(short(tmp_path, "discrete")).config.entropy == 0.01
     seen = phalanx.train(short(tmp_path, "seen", env=f"{HERE}:Colours", total_steps=320)).config
     assert (seen.k_epochs, seen.minibatch_size, seen.learning_rate) == (1, 64, 3e-3)
+
+
+def test_a_run_on_another_environment_knows_nothing_of_cage2(tmp_path: Path) -> None:
+    run = phalanx.train(short(tmp_path, "x"))
+    assert type(run.extension) is Extension
+    columns = set(run.columns + run.episode_columns)
+    assert not columns & {"restore_price", "workflow", "fixes", "compliance", "alignment"}
 
 
 def test_a_batch_that_is_wholly_too_old_is_dropped_and_the_next_one_learnt_from(

@@ -28,11 +28,13 @@ from phalanx.play.cells import play_cells
 from phalanx.play.evaluate_config import EvaluateConfig
 from phalanx.play.trained import TrainedDefender, load_defender
 from phalanx.settings.flags import from_file
+from phalanx.training.builders import SIZES
+from phalanx.training.cage2_extension import Cage2Extension, turn_weights
 from phalanx.training.checkpoint import load_checkpoint, save_checkpoint
 from phalanx.training.config import TrainConfig
 from phalanx.training.folder import RunFolder
 from phalanx.training.loop import train
-from phalanx.training.recipe import SIZES, find_network, shaping, turn_weights
+from phalanx.training.recipe import find_network
 from phalanx.training.run import Run
 
 SMALL = {
@@ -505,7 +507,7 @@ def test_an_episode_cut_before_the_last_horizon_goes_on_in_value(tmp_path: Path)
         (100, "leaderboard", False), (40, "leaderboard", True), (100, "flat", True),
     ):  # fmt: skip
         config = small(tmp_path, "x", horizon=horizon, turn_weights=weights)
-        assert (shaping(config, turn_weights(config), 0.0).final_gamma > 0) == goes_on
+        assert (Cage2Extension(config).shaping(0.0).final_gamma > 0) == goes_on
 
 
 def test_foreign_and_malicious_files_are_not_loaded(tmp_path: Path) -> None:

@@ -72,9 +72,10 @@ def test_a_run_with_a_mixture_of_orders_stops_and_resumes_exactly(
     resumed = train(small(tmp_path, "part", resume=tmp_path / "part", num_threads=2, **changes))
     assert np.array_equal(theta(whole), theta(resumed))
     assert rows(tmp_path / "whole", "episodes") == rows(tmp_path / "part", "episodes")
-    if whole.gate is not None and resumed.gate is not None:
-        assert np.array_equal(whole.gate.prices, resumed.gate.prices)
-        assert (whole.gate.prices != whole.gate.first_price).sum() > 50
+    gates = [run.extension.gate for run in (whole, resumed)]  # type: ignore[attr-defined]
+    if gates[0] is not None:
+        assert np.array_equal(gates[0].prices, gates[1].prices)
+        assert (gates[0].prices != gates[0].first_price).sum() > 50
 
 
 def test_a_run_can_begin_with_what_another_has_learnt(tmp_path: Path) -> None:

@@ -20,8 +20,8 @@ from phalanx.cluster.ray import connect, import_ray
 from phalanx.display import progress_display
 from phalanx.files import write_json
 from phalanx.machine import describe_machine
+from phalanx.training.builders import open_recipe
 from phalanx.training.config import TrainConfig
-from phalanx.training.recipe import open_recipe, shaping, turn_weights
 
 SAMPLERS = 2
 TURNS = TrainConfig(
@@ -47,7 +47,7 @@ COUNTS = (1, 2, 4, 8)
 def sampling(config: TrainConfig) -> Iterator[Measure]:
     """Rollouts taken as fast as they come, nothing learnt; steps a second."""
     recipe = open_recipe(config)
-    shaped = shaping(config, turn_weights(config), 1.0)
+    shaped = recipe.extension.shaping(1.0)
     weights, version = recipe.learner.stepper.weights, 0
 
     def take() -> float:
@@ -84,7 +84,7 @@ def slow_game(stack: ExitStack) -> dict[str, Case]:
 def measure_costs(config: TrainConfig, rounds: int) -> Costs:
     """One sampler on Ray, and the learner, one after the other; medians."""
     recipe = open_recipe(config)
-    shaped = shaping(config, turn_weights(config), 1.0)
+    shaped = recipe.extension.shaping(1.0)
     weights = recipe.learner.stepper.weights()
     sampler, ray = recipe.sampler, import_ray()
 

@@ -33,9 +33,9 @@ from phalanx.files import write_json
 from phalanx.learn.compiled.mlp import fast
 from phalanx.learn.compiled.policy import Policy
 from phalanx.machine import describe_machine
+from phalanx.training.builders import choose_num_envs, open_recipe
 from phalanx.training.config import TrainConfig
 from phalanx.training.folder import RunFolder
-from phalanx.training.recipe import choose_num_envs, open_recipe, shaping, turn_weights
 from phalanx.training.run import Run
 
 REFERENCE = TrainConfig(
@@ -107,7 +107,7 @@ def whole(config: TrainConfig) -> Iterator[Measure]:
 def collecting(config: TrainConfig) -> Iterator[Measure]:
     """Policy and simulator without learning; turns a second."""
     recipe = open_recipe(config)
-    shaped = shaping(config, turn_weights(config), 1.0)
+    shaped = recipe.extension.shaping(1.0)
     recipe.sampler.collect(shaped)
     yield paced(lambda: recipe.sampler.collect(shaped).rewards.size)
     recipe.close()

@@ -98,7 +98,7 @@ def _number(weight: object, whole: object) -> float:
 def red_agent_plan(
     spec: RedAgent, num_envs: int
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-    """Who attacks each network (or DRAWN), uint8 [N], and the odds where it is drawn, int64 [6]."""
+    """Who attacks each network (or DRAWN), uint8 [N], and the odds where it is drawn, int64."""
     odds = np.zeros(len(ALL_RED_AGENTS), np.int64)
     if not isinstance(spec, str | Mapping | Sequence | np.ndarray):
         raise ConfigError(choices("red agent", spec, ALL_RED_AGENTS))

@@ -26,7 +26,7 @@ def main(config: ExplainConfig) -> int:
     """The command: tables for each attacker, and JSON and a picture if asked for."""
     figure = None
     if config.plot is not None:
-        from phalanx.show.plots import blank_figure
+        from phalanx.show.figure import blank_figure
 
         figure = blank_figure()
     told: list[Explanation] = []
@@ -44,7 +44,7 @@ def main(config: ExplainConfig) -> int:
         write_json(config.json, as_json(config, told))
     if config.plot is not None:
         from phalanx.show.explain_picture import draw_explanations
-        from phalanx.show.plots import save_picture
+        from phalanx.show.figure import save_picture
 
         title = f"What {config.target} does, and what that costs (rules {config.played.rules})"
         draw_explanations(figure, title, told)

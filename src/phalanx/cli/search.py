@@ -12,8 +12,8 @@ from phalanx.errors import MissingError
 from phalanx.search.config import SearchConfig
 from phalanx.search.search import Search, search
 from phalanx.statistics import half_width
+from phalanx.training.compliance import compliance_in_words, compliance_of, passes_gate
 from phalanx.training.run import Run
-from phalanx.training.update_record import compliance_of, in_words, passes_gate
 from phalanx.trust import asked_again
 
 COLUMNS = ("workflow", "number", "return", "compliance", "fixes")
@@ -58,7 +58,7 @@ def main(config: SearchConfig) -> int:
 def draw(found: Search) -> None:
     """The plots, where matplotlib is installed."""
     try:
-        from phalanx.show.plots import draw_search
+        from phalanx.show.search_pictures import draw_search
 
         draw_search(found.folder.path)
     except MissingError as error:
@@ -88,7 +88,7 @@ def how_it_goes(found: Search, run: Run | None) -> str:
     if run is not None and run.recent:
         mean = sum(episode.total for episode in run.recent) / len(run.recent)
         words.append(f"{run.episodes:,} episodes at {run.episodes / run.spent_s:,.0f} a second")
-        words += [f"return {mean:.1f}", in_words(compliance_of(run.recent))]
+        words += [f"return {mean:.1f}", compliance_in_words(compliance_of(run.recent))]
     return " · ".join(words)
 
 

@@ -35,18 +35,19 @@ from phalanx.errors import ConfigError, PhalanxError, WorkerError
 from phalanx.learn.compiled.stepper import CompiledStepper
 from phalanx.learn.rollout import Arrays, Rollout, side_by_side
 from phalanx.learn.sampler import Stopped
+from phalanx.training.builders import open_recipe
+from phalanx.training.cage2_extension import Cage2Extension
 from phalanx.training.config import TrainConfig
+from phalanx.training.extension import Extension
+from phalanx.training.on_cage2 import make_policy, orders_of
 from phalanx.training.on_pool import open_intake, open_networks
 from phalanx.training.recipe import (
     Network,
     Recipe,
     count_threads,
     find_network,
-    make_policy,
     open_learner,
-    open_recipe,
     open_source,
-    orders_of,
     plain_is_asked,
 )
 
@@ -95,7 +96,8 @@ class Player:
         self.sampler.take(weights, version)
         self.played += 1
         # What lies in the object store is read-only: the game would be compiled once more for that.
-        shaping = shaping._replace(weights=shaping.weights.copy())
+        if shaping is not None:
+            shaping = shaping._replace(weights=shaping.weights.copy())
         return self.sampler.collect(shaping), np.array(self.sampler.running)
 
     def save(self) -> Arrays:
@@ -356,7 +358,7 @@ def cpus_for_each(config: TrainConfig, count: int) -> float:
     return wanted
 
 
-def on_ray(config: TrainConfig, network: Network | None) -> Recipe:
+def on_ray(config: TrainConfig, network: Network | None, _first_index: int = 0) -> Recipe:
     """Samplers as Ray actors; the learner stays here."""
     if network is not None and config.network is None:
         raise ConfigError(
@@ -380,6 +382,7 @@ def on_ray(config: TrainConfig, network: Network | None) -> Recipe:
         return Recipe(
             source, learner, device, count_threads(config), kinds, note, leave,
             intake=open_intake(config, stepper) if config.env != "cage2" else None,
+            extension=Cage2Extension(config) if config.env == "cage2" else Extension(),
         )  # fmt: skip
     except BaseException:
         leave()

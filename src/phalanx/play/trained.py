@@ -20,7 +20,8 @@ from phalanx.learn.compiled.policy import Policy
 from phalanx.learn.compiled.stepper import CompiledStepper
 from phalanx.training.checkpoint import last_checkpoint, load_checkpoint, read_facts
 from phalanx.training.config import TrainConfig
-from phalanx.training.recipe import Network, chosen_actions, orders_of, policy_sizes
+from phalanx.training.on_cage2 import chosen_actions, orders_of, policy_sizes
+from phalanx.training.recipe import Network
 from phalanx.training.saved_networks import (
     check_declared,
     check_has_weights,

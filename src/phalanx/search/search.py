@@ -34,7 +34,8 @@ from phalanx.settings.yaml_file import read_settings
 from phalanx.statistics import interval
 from phalanx.training.checkpoint import last_checkpoint
 from phalanx.training.folder import RunFolder, open_new
-from phalanx.training.recipe import Network, find_network, make_policy
+from phalanx.training.on_cage2 import make_policy
+from phalanx.training.recipe import Network, find_network
 from phalanx.training.run import Run
 
 

@@ -19,12 +19,13 @@ from phalanx.search.measured import Measured, measure
 from phalanx.settings.fields import effective
 from phalanx.statistics import interval
 from phalanx.training.checkpoint import last_checkpoint, load_checkpoint, save_checkpoint
+from phalanx.training.compliance import compliance_of, passes_gate
 from phalanx.training.config import TrainConfig
 from phalanx.training.folder import RunFolder
 from phalanx.training.loop import train
-from phalanx.training.recipe import Network, entropy_weight_at, find_network, learning_rate_at
+from phalanx.training.recipe import Network, find_network
 from phalanx.training.run import Run
-from phalanx.training.update_record import compliance_of, passes_gate
+from phalanx.training.schedules import entropy_weight_at, learning_rate_at
 
 GAIN = 0.01  # of the return: less is a plateau
 NEAR = 0.1  # compliance that training on one order alone may bring

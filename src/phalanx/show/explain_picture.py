@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from phalanx.play.explain import Explanation
-from phalanx.show.plots import BLUE, GREY, VERMILION, Axes, Figure, tidy
+from phalanx.show.figure import BLUE, GREY, VERMILION, Axes, Figure, tidy
 
 SERVICE = "service stopped"
 

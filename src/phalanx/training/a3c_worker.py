@@ -32,7 +32,8 @@ from phalanx.learn.sampler import Stopped
 from phalanx.learn.shared import BEATS, EPISODES, STEPS, Shared
 from phalanx.training.config import TrainConfig
 from phalanx.training.on_pool import env_of, open_networks
-from phalanx.training.recipe import Network, entropy_weight_at, learning_rate_at, progress_of
+from phalanx.training.recipe import Network
+from phalanx.training.schedules import entropy_weight_at, learning_rate_at, progress_of
 from phalanx.training.update_record import Tally, added_up, episodes_of
 
 REPORT_S = 0.05  # updates that take less are reported together

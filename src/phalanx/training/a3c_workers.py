@@ -46,7 +46,9 @@ START_S = 120.0  # in which a worker must have built its environments
 STOP_S = 0.5  # in which it is to finish its rollout when the run ends
 
 
-def on_shared_weights(config: TrainConfig, network: Network | None) -> Recipe:
+def on_shared_weights(
+    config: TrainConfig, network: Network | None, _first_index: int = 0
+) -> Recipe:
     """Workers with a share of the environments each; this process only keeps the books."""
     cores = count_cores()
     num_workers = cores if config.num_workers == "auto" else int(config.num_workers)

@@ -15,16 +15,9 @@ from phalanx.learn.compiled.points import PointActor, PointPolicy, PointStepper
 from phalanx.learn.compiled.policy import Policy
 from phalanx.learn.compiled.stepper import CompiledStepper
 from phalanx.learn.rollout import Rollout, columns_of, empty_rollout
+from phalanx.training.builders import open_recipe
 from phalanx.training.config import TrainConfig
-from phalanx.training.recipe import (
-    Network,
-    find_network,
-    open_learner,
-    open_recipe,
-    plain_is_asked,
-    shaping,
-    turn_weights,
-)
+from phalanx.training.recipe import Network, find_network, open_learner, plain_is_asked
 
 FEW = 2  # of anything; with one, an array's layout would be another kind
 
@@ -42,7 +35,7 @@ def compile_cage2(config: TrainConfig, network: Network | None) -> None:
     recipe = open_recipe(few)
     try:
         recipe.sampler.take(recipe.learner.stepper.weights(), 0)
-        rollout = recipe.sampler.collect(shaping(few, turn_weights(few), 0.0))
+        rollout = recipe.sampler.collect(recipe.extension.shaping(0.0))
         _learn(recipe.learner, rollout)
     finally:
         recipe.close()

@@ -21,14 +21,15 @@ from phalanx.errors import RunError, WorkerError
 from phalanx.learn.compiled.points import PointStepper
 from phalanx.learn.sampler import Stopped
 from phalanx.settings.fields import without_effect
+from phalanx.training.builders import choose_num_envs
 from phalanx.training.checkpoint import last_checkpoint, read_facts
 from phalanx.training.compile_first import compile_cage2, compile_networks
 from phalanx.training.config import TrainConfig
 from phalanx.training.folder import RunFolder, open_new
 from phalanx.training.on_pool import is_compiled
-from phalanx.training.recipe import Network, choose_num_envs, progress_of
+from phalanx.training.recipe import Network
 from phalanx.training.run import Run, check_same_settings, elapsed_before
-from phalanx.training.update_record import compliance_of, in_words
+from phalanx.training.schedules import progress_of
 
 
 def train(
@@ -224,8 +225,7 @@ def how_it_goes(run: Run) -> str:
     speed, learning = run.episodes / run.spent_s, run.seconds["learn"] / run.spent_s
     words = [f"{run.episodes:,} episodes", f"{speed:,.0f} a second", reds]
     words.append(f"learning {learning:.0%}")
-    if run.config.workflow is not None:
-        words.append(in_words(compliance_of(run.recent)))
+    words.append(run.extension.in_words(run.recent))
     return " · ".join(word for word in words if word)
 
 

@@ -35,7 +35,7 @@ from phalanx.training.recipe import (
 LARGEST_COMPILED = 256  # actions
 
 
-def on_pool(config: TrainConfig, network: Network | None) -> Recipe:
+def on_pool(config: TrainConfig, network: Network | None, _first_index: int = 0) -> Recipe:
     """Compiled networks for vectors; torch for images, and for more actions than those take."""
     pool = open_pool(config)
     config = settled(config, pool)

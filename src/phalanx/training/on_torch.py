@@ -12,21 +12,20 @@ from phalanx.learn.torch.heads import Categorical
 from phalanx.learn.torch.module import ActorCritic
 from phalanx.learn.torch.own_network import build_own_network
 from phalanx.learn.torch.plain import PlainSampler, PlainStepper, find_device
+from phalanx.training.cage2_extension import Cage2Extension
 from phalanx.training.config import TrainConfig
+from phalanx.training.on_cage2 import make_policy, open_batches, sampler_options
 from phalanx.training.recipe import (
     Network,
     Recipe,
     count_threads,
     import_torch,
-    make_policy,
-    open_batches,
     open_learner,
     open_source,
-    sampler_options,
 )
 
 
-def on_cage2(config: TrainConfig, network: Network | None, first_index: int = 0) -> Recipe:
+def on_torch(config: TrainConfig, network: Network | None, first_index: int = 0) -> Recipe:
     """Plain torch on the compiled game."""
     batches = open_batches(config, first_index)
     policy = make_policy(config)
@@ -40,7 +39,8 @@ def on_cage2(config: TrainConfig, network: Network | None, first_index: int = 0)
     ]  # fmt: skip
     source, learner = open_source(config, samplers), open_learner(config, stepper)
     kinds = kinds_of_episodes(config.red_agent)
-    return Recipe(source, learner, device, count_threads(config), kinds)
+    extension = Cage2Extension(config)
+    return Recipe(source, learner, device, count_threads(config), kinds, extension=extension)
 
 
 def open_module_stepper(

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from phalanx.cage2.workflow import order_name, parse_order
 from phalanx.envs.faults import Fault
 from phalanx.errors import CheckpointError, RunError
 from phalanx.learn.normalise import RETURNS
@@ -19,6 +18,7 @@ from phalanx.learn.rollout import Rollout, columns_of
 from phalanx.machine import describe_versions, peak_memory_mb
 from phalanx.settings.fields import check_same
 from phalanx.statistics import interval
+from phalanx.training.builders import open_recipe
 from phalanx.training.checkpoint import (
     GAMES,
     LEARNT,
@@ -31,33 +31,17 @@ from phalanx.training.config import TrainConfig
 from phalanx.training.facts import RECENT
 from phalanx.training.facts import TABLES as GOES_BACK
 from phalanx.training.folder import RunFolder
-from phalanx.training.recipe import (
-    Network,
-    entropy_weight_at,
-    learning_rate_at,
-    open_gate,
-    open_recipe,
-    progress_of,
-    restore_price,
-    shaping,
-    turn_weights,
-)
+from phalanx.training.recipe import Network
+from phalanx.training.schedules import entropy_weight_at, learning_rate_at, progress_of
 from phalanx.training.sources import InStep, Replay
 from phalanx.training.tables import Columns, read_table
-from phalanx.training.update_record import (
-    COMPLIANCE,
-    Episode,
-    Tally,
-    compliance_of,
-    episodes_of,
-    passes_gate,
-)
+from phalanx.training.update_record import Episode, Tally, episodes_of
 
 BEFORE = ("update", "episodes", "steps", "return")
+SCHEDULES = ("learning_rate", "entropy_weight")
 AFTER = (
-    "learning_rate", "entropy_weight", "restore_price", "policy_loss", "value_loss", "entropy",
-    "kl", "clip_fraction", "explained_variance", "grad_norm", "epochs", "lag", "dropped_steps",
-    "collect_s", "learn_s", "elapsed_s", "wall_time",
+    "policy_loss", "value_loss", "entropy", "kl", "clip_fraction", "explained_variance",
+    "grad_norm", "epochs", "lag", "dropped_steps", "collect_s", "learn_s", "elapsed_s", "wall_time",
 )  # fmt: skip
 MAY_CHANGE = (
     "total_episodes", "total_steps", "duration", "num_threads", "checkpoint_every", "num_workers",
@@ -66,8 +50,6 @@ MAY_CHANGE = (
 LONGEST_TEXT = 50_000  # of a traceback: readers of CSV have a limit
 FAULT_COLUMNS = ("update", "env", "worker", "exit_code", "signal", "lost", "what", "traceback")
 EPISODE_COLUMNS = ("update", "env", "kind", "length", "return")
-FOLLOWED = ("workflow", "alignment", "total_return", *COMPLIANCE)  # of an update
-EPISODE_FOLLOWED = ("workflow", "fixes", "compliant", "alignment")
 REPLAYED = 16  # past rollouts that --replay chooses from
 SIZED = (
     "env", "observation", "hidden", "condition", "workflow", "critic_truth", "network",
@@ -87,12 +69,11 @@ class Run:
         self.source, self.learner = self.recipe.source, self.recipe.learner
         self.workers = self.source if config.algo == "a3c" else None
         self._heard_at = 0.0
-        followed = FOLLOWED if config.workflow else ()
+        self.extension = self.recipe.extension
         kinds = (f"return_{kind}" for kind in self.recipe.kinds)
-        self.columns = (*BEFORE, *kinds, *followed, *AFTER)
-        self.episode_columns = EPISODE_COLUMNS + (EPISODE_FOLLOWED if config.workflow else ())
-        self.weights = turn_weights(config)
-        self.gate = open_gate(config)
+        schedules = SCHEDULES + self.extension.schedule_columns
+        self.columns = (*BEFORE, *kinds, *self.extension.columns, *schedules, *AFTER)
+        self.episode_columns = EPISODE_COLUMNS + self.extension.episode_columns
         self.returns = self.recipe.intake.returns if self.recipe.intake is not None else None
         again = config.replay if config.algo == "impala" else 0
         self.replay = Replay(again, REPLAYED, np.random.default_rng([config.seed, 3]))
@@ -110,12 +91,6 @@ class Run:
         self.enough = False  # whoever watches may end the run before its budget is spent
         self.faults_recorded = 0
         self._over, self._telling = False, threading.Lock()  # samplers have threads of their own
-
-    @property
-    def workflow(self) -> str | None:
-        """The order that is followed, in full; or `all`."""
-        name = self.config.workflow
-        return name if name in (None, "all") else order_name(parse_order(str(name)))
 
     @property
     def sampler(self) -> Any:
@@ -177,9 +152,8 @@ class Run:
         c, f = self.config, self.progress
         self.schedule_progress = f
         began = time.perf_counter()
-        shaped = shaping(c, self.weights, f)
-        if self.gate is not None:
-            self.gate.put_into([sampler.orders for sampler in self.source.samplers], f)
+        shaped = self.extension.shaping(f)
+        self.extension.before_update(self.source.samplers, f)
         dropped, nothing = 0, True
         while nothing:  # unless all of it was too old; the next is younger by as much
             sampled = self.source.next(self.learner.stepper.weights, self.updates, shaped)
@@ -193,7 +167,7 @@ class Run:
         metrics = self.learner.update(rollout, rate, entropy_weight)
         for old in self.replay.add(rollout):
             self.learner.update(old, rate, entropy_weight)
-        self._hold_gate(rollout)
+        self.extension.after_update(rollout, f)
         learnt = time.perf_counter()
         lags, counts = np.unique(self.updates - rollout.versions, return_counts=True)
         return Tally(
@@ -204,24 +178,19 @@ class Run:
             collect_s=collected - began, learn_s=learnt - collected,
         )  # fmt: skip
 
-    def _hold_gate(self, rollout: Rollout) -> None:
-        """`--alignment gate`: what the next fixes gain or cost."""
-        if self.gate is not None:
-            self.gate.move(rollout.conducts[rollout.counted], self.schedule_progress)
-
     def record(self, tally: Tally) -> None:
         """Count what updates gave, and write it down."""
-        price = restore_price(self.config, self.schedule_progress)
         self.updates += tally.updates
         self.steps += tally.steps
         self.dropped_steps += tally.dropped
         self.lags.update(tally.lags)
         self._check(tally.metrics)
         row = {
-            "update": self.updates, "steps": self.steps, "workflow": self.workflow,
+            "update": self.updates, "steps": self.steps,
             **self._record_episodes(tally.episodes),
+            **self.extension.update_row(tally.episodes, self.schedule_progress),
             "episodes": self.episodes, "learning_rate": tally.rate,
-            "entropy_weight": tally.entropy_weight, "restore_price": price, "lag": tally.lag,
+            "entropy_weight": tally.entropy_weight, "lag": tally.lag,
             "dropped_steps": tally.dropped, "collect_s": tally.collect_s, "learn_s": tally.learn_s,
             "elapsed_s": self.elapsed_s,
             "wall_time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
@@ -286,19 +255,13 @@ class Run:
     def _record_episodes(self, ended: list[Episode]) -> dict[str, float]:
         """Log episodes; their mean returns, in all and by kind."""
         self.episodes += len(ended)
-        following = self.config.workflow is not None
+        add_row = self.extension.episode_row
         rows = [
-            (self.updates, e.env, e.kind, e.length, round(e.total, 4))
-            + ((e.order, e.fixes, e.compliant, round(e.alignment, 4)) if following else ())
-            for e in ended
+            (self.updates, e.env, e.kind, e.length, round(e.total, 4), *add_row(e)) for e in ended
         ]
         self.folder.table("episodes").add(self.episode_columns, rows)
         self.recent.extend(e._replace(total=round(e.total, 4)) for e in ended)
         means = {"return": _mean([e.total for e in ended])}
-        if following:
-            means["alignment"] = _mean([e.alignment for e in ended])
-            means["total_return"] = means["return"] + means["alignment"]
-            means |= compliance_of(ended)
         for name in self.recipe.kinds:
             means[f"return_{name}"] = _mean([e.total for e in ended if e.kind == name])
         return means
@@ -341,8 +304,7 @@ class Run:
         if isinstance(self.source, InStep):
             for name, array in self.sampler.save().items():
                 arrays[f"{GAMES}{name}"] = array
-        if self.gate is not None:
-            arrays["prices"] = self.gate.prices
+        arrays |= self.extension.save()
         if self.returns is not None:
             arrays |= self.returns.save(RETURNS)
         return arrays, facts
@@ -360,8 +322,7 @@ class Run:
             arrays, facts = mine | arrays, my_facts
         try:
             self.learner.load(arrays, my_facts | facts)
-            if self.gate is not None and "prices" in arrays:
-                self.gate.prices[:] = arrays["prices"]
+            self.extension.load(arrays)
             if self.returns is not None and f"{RETURNS}_var" in arrays:
                 self.returns.load(RETURNS, arrays)
         except _UNFIT as error:
@@ -384,8 +345,7 @@ class Run:
         self.learner.load(arrays, facts)
         if isinstance(self.source, InStep):
             self.sampler.load(games)
-        if self.gate is not None:
-            self.gate.prices[:] = arrays["prices"]
+        self.extension.load(arrays)
         if self.returns is not None:
             self.returns.load(RETURNS, arrays)
         self.updates, self.episodes = facts["updates"], facts["episodes"]
@@ -444,19 +404,6 @@ def _short(value: Any) -> Any:
     return f"{value:.6g}" if isinstance(value, float) else value
 
 
-def followed(run: Run) -> dict[str, Any]:
-    """How well the last episodes followed their workflow, if they had one."""
-    if run.workflow is None:
-        return {}
-    figures = compliance_of(run.recent)
-    return {
-        "workflow": run.workflow,
-        "alignment": interval([e.alignment for e in run.recent]) if run.recent else None,
-        **{name: value if math.isfinite(value) else None for name, value in figures.items()},
-        "follows_workflow": passes_gate(figures, run.config),
-    }
-
-
 def summary(run: Run, state: str) -> dict[str, Any]:
     """The facts of a run, as summary.json has them."""
     seconds = run.spent_s
@@ -483,7 +430,7 @@ def summary(run: Run, state: str) -> dict[str, Any]:
         "peak_memory_mb": peak_memory_mb(),
         "returns": {name: interval(values) for name, values in returns.items() if values}
         or {"all": interval(run.sampler.running) | {"episodes": 0}},  # none has ended yet
-        **followed(run),
+        **run.extension.summary(run.recent),
         "faults": run.faults_recorded,
         "seed": run.config.seed,
         "device": run.recipe.device,

@@ -1,16 +1,12 @@
 """What updates gave, in numbers: what a run writes to its tables, whoever computed it."""
 
-import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from phalanx.learn.rollout import Rollout
-from phalanx.training.config import TrainConfig
-
-COMPLIANCE = ("compliance", "fixes_per_episode", "share_without_fix")
 
 
 class Episode(NamedTuple):
@@ -28,35 +24,6 @@ class Episode(NamedTuple):
     """fixes that followed it"""
     alignment: float = 0.0
     """reward for that; not part of the return"""
-
-
-def compliance_of(episodes: Sequence[Episode]) -> dict[str, float]:
-    """Compliance pooled over all fixes (no number without one), fixes per episode, share without"""
-    if not episodes:
-        return dict.fromkeys(COMPLIANCE, math.nan)
-    fixes = np.array([episode.fixes for episode in episodes])
-    compliant = sum(episode.compliant for episode in episodes)
-    figures = (
-        compliant / fixes.sum() if fixes.any() else math.nan,
-        fixes.mean(),
-        (fixes == 0).mean(),
-    )
-    return dict(zip(COMPLIANCE, map(float, figures), strict=True))
-
-
-def passes_gate(figures: Mapping[str, Any], config: TrainConfig) -> bool:
-    """Whether a policy follows its order, and by more than a lucky fix."""
-    compliance = figures["compliance"]
-    if compliance is None or figures["fixes_per_episode"] < config.min_fixes:
-        return False
-    return bool(compliance >= config.compliance_threshold)  # never if it is no number
-
-
-def in_words(figures: dict[str, float]) -> str:
-    """`compliance 93.1%, 4.2 fixes, 3% without`."""
-    compliance, fixes, without = (figures[name] for name in COMPLIANCE)
-    share = "-" if math.isnan(compliance) else f"{compliance:.1%}"
-    return f"compliance {share}, {fixes:.1f} fixes, {without:.0%} without"
 
 
 class Tally(NamedTuple):

@@ -6,9 +6,10 @@ import pytest
 
 from phalanx.cage2 import Batch
 from phalanx.cage2.rules.network import LOADED, NETWORK, TRUE, seed_networks
+from phalanx.cage2.rules.observation import MEMORY, NUM_BITS
 from phalanx.cage2.rules.red import BEST_CHANCE, DETECTION_CHANCE
-from phalanx.cage2.rules.scenario import EXPLOITS, HOSTS, MEANDER
-from phalanx.cage2.rules.turn import LOG, replay_turn
+from phalanx.cage2.rules.scenario import ALL_RED_AGENTS, DRAWN, EXPLOITS, HOSTS, MEANDER
+from phalanx.cage2.rules.turn import LOG, allocate, begin_episodes, replay_turn
 from phalanx.compiled.rule import records
 from tests.cage2.game import ALL, Game, mask
 
@@ -149,3 +150,18 @@ def test_all_dice_of_an_episode_are_independent() -> None:
 def test_the_chances_are_those_of_the_rule_book() -> None:
     assert BEST_CHANCE / LOADED == 0.75
     assert abs(DETECTION_CHANCE / LOADED - 0.95) < 1e-9
+
+
+def test_an_appended_attacker_is_drawn_with_its_odds() -> None:
+    """Odds are all that names the attackers of a mixture: one more of them needs no other edit."""
+    appended = len(ALL_RED_AGENTS)
+    odds = np.zeros(appended + 1, np.int64)
+    odds[MEANDER:] = LOADED // 4  # a quarter for Meander, the rest for the new one
+    odds[appended] = LOADED
+    nets, everyone = records(DRAWS, NETWORK), np.ones(DRAWS, np.bool_)
+    nets["red_plan"], nets["horizon"] = DRAWN, 100
+    seed_networks(nets, np.full(DRAWS, 7, np.uint64), 0, 1)
+    shown = allocate(DRAWS, NUM_BITS, np.float32)
+    begin_episodes(nets, records(1, MEMORY), False, everyone, odds, shown)
+    assert set(nets["red"]) == {MEANDER, appended}
+    assert within_four_errors(int((nets["red"] == appended).sum()), 0.75)

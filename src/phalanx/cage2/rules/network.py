@@ -7,7 +7,6 @@ import numpy.typing as npt
 
 from phalanx.cage2.rules.scenario import (
     B_LINE,
-    COIN,
     DRAWN,
     NO_HOST,
     NUM_HOSTS,
@@ -70,8 +69,7 @@ RUNNING, ACTIVE, NAME_KNOWN = 1, 2, 4  # the operational service
 
 # --- dice -----------------------------------------------------------------------------------------
 # A die is a number below 2**32. A loaded die is 2**32 + the outcome: it enters where a rolled one
-# does, and is
-# how recorded games are played again.
+# does, and is how recorded games are played again.
 
 LOADED = 1 << 32
 COINS = 1 << 16  # slots of coins begin behind the last one that a turn rolls in
@@ -93,6 +91,19 @@ def dice(net: Network, slot: int) -> np.uint64:
     """64 random bits of this episode; every slot has its own, and nobody else's."""
     episode = mix(net.stream + np.uint64(net.episode) * _GOLDEN)
     return mix(episode + np.uint64(slot + 1) * _GOLDEN)
+
+
+@rule
+def turn_dice(net: Network) -> tuple[np.uint64, np.uint64]:
+    """The 128 random bits of this turn: three dice of the game, and a policy's (`policy_die`)."""
+    slot = 2 * number(net.turn)
+    return dice(net, slot + 1), dice(net, slot + 2)
+
+
+@rule
+def policy_die(net: Network) -> int:
+    """The die by which a policy draws its action in this turn."""
+    return high_die(dice(net, 2 * number(net.turn) + 2))
 
 
 @rule
@@ -132,7 +143,7 @@ def one_of(members: int, die: int) -> int:
 def begin_episode(net: Network, odds: Any) -> None:
     """Everything as the scenario starts: red sits on User0 and knows nothing else.
 
-    odds: int64 [6], the red agents' cumulative chances times 2**32, for attackers that are drawn.
+    odds: int64 [attackers], their cumulative chances times 2**32, for attackers that are drawn.
     """
     net.seen = 0
     net.tenths = 0
@@ -153,7 +164,7 @@ def begin_episode(net: Network, odds: Any) -> None:
     if net.red_plan == DRAWN:
         die = low_die(dice(net, 0))
         net.red = B_LINE
-        while die >= odds[net.red] and net.red < COIN:
+        while die >= odds[net.red] and net.red < len(odds) - 1:
             net.red += 1
 
 

@@ -12,9 +12,9 @@ from phalanx.cage2.rules.network import (
     Network,
     Networks,
     begin_episode,
-    dice,
     high_die,
     low_die,
+    turn_dice,
 )
 from phalanx.cage2.rules.observation import (
     MEMORY_SIZE,
@@ -227,7 +227,7 @@ def play_shard(
             shown.truncated[i] = False
         else:
             action = number(actions[i])
-            first, second = dice(net, 2 * net.turn + 1), dice(net, 2 * net.turn + 2)
+            first, second = turn_dice(net)
             tenths, infected, _new_decoy, _move, _target, _chosen = play_turn(
                 net, action, low_die(first), high_die(first), low_die(second)
             )

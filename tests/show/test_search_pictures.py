@@ -16,9 +16,17 @@ from matplotlib.figure import Figure
 from phalanx.cage2.workflow import NUM_ORDERS, POSITIONS, order_name, short_name
 from phalanx.errors import MissingError, RunError
 from phalanx.search.surrogate import Beliefs, Visit
-from phalanx.show.plots import (
+from phalanx.show.found import (
     best_so_far,
     count_inside,
+    episodes_so_far,
+    is_inside,
+    mean_by_position,
+    read_search,
+    tried_best_first,
+    with_prediction,
+)
+from phalanx.show.search_pictures import (
     draw_beliefs,
     draw_best_so_far,
     draw_compliance,
@@ -26,12 +34,6 @@ from phalanx.show.plots import (
     draw_returns,
     draw_search,
     draw_types_by_position,
-    episodes_so_far,
-    is_inside,
-    mean_by_position,
-    read_search,
-    tried_best_first,
-    with_prediction,
 )
 
 CONFIG = {
@@ -447,9 +449,9 @@ def test_matplotlib_waits_for_the_first_picture_and_pyplot_for_ever(tmp_path: Pa
     program = f"""
 import sys
 from pathlib import Path
-import phalanx.show.plots
+import phalanx.show.search_pictures
 assert "matplotlib" not in sys.modules
-phalanx.show.plots.draw_search(Path({str(write_search(tmp_path, some_visits(1)))!r}))
+phalanx.show.search_pictures.draw_search(Path({str(write_search(tmp_path, some_visits(1)))!r}))
 assert "matplotlib" in sys.modules
 assert "matplotlib.pyplot" not in sys.modules
 """

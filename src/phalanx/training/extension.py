@@ -1,0 +1,51 @@
+"""What a game adds to training: its own rewards, columns and figures; most games add nothing."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from phalanx.learn.rollout import Arrays, Rollout
+from phalanx.training.update_record import Episode
+
+
+class Extension:
+    """Adds nothing. `cage2_extension.py` has what the compiled CAGE-2 adds."""
+
+    columns: tuple[str, ...] = ()
+    """of updates.csv: figures of the episodes that ended"""
+    schedule_columns: tuple[str, ...] = ()
+    """of updates.csv: what depends on the run's progress"""
+    episode_columns: tuple[str, ...] = ()
+    """of episodes.csv"""
+
+    def shaping(self, progress: float) -> Any:
+        """How the learner's rewards differ from the game's, for samplers that know it."""
+        return None
+
+    def before_update(self, samplers: Sequence[Any], progress: float) -> None:
+        """Tell samplers what is new."""
+
+    def after_update(self, rollout: Rollout, progress: float) -> None:
+        """Learn from what was played."""
+
+    def update_row(self, episodes: Sequence[Episode], progress: float) -> dict[str, Any]:
+        """Values of `columns` and `schedule_columns`."""
+        return {}
+
+    def episode_row(self, episode: Episode) -> tuple[Any, ...]:
+        """Values of `episode_columns`."""
+        return ()
+
+    def summary(self, episodes: Sequence[Episode]) -> dict[str, Any]:
+        """What summary.json says of the last episodes."""
+        return {}
+
+    def in_words(self, episodes: Sequence[Episode]) -> str:
+        """The same for the progress line."""
+        return ""
+
+    def save(self) -> Arrays:
+        """Its part of a checkpoint."""
+        return {}
+
+    def load(self, arrays: Arrays) -> None:
+        """Go on from what `save` gave; a run that starts from another may not find it there."""

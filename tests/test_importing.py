@@ -1,0 +1,28 @@
+"""What users name by `module:factory` is found in the folder they work in, and nothing else there."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+NAMED = """
+import sys
+from phalanx.importing import import_from_here
+import_from_here("mine")
+print(sorted({"mine", "beside", "stray"} & set(sys.modules)))
+try:
+    import stray
+except ImportError:
+    print("stray is not found")
+"""
+
+
+def test_a_named_module_finds_what_lies_beside_it_and_nobody_else_does(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("import beside\n")
+    (tmp_path / "beside.py").write_text("")
+    (tmp_path / "stray.py").write_text("")
+    ran = subprocess.run(
+        [sys.executable, "-P", "-c", NAMED], cwd=tmp_path, capture_output=True, text=True,
+        check=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+    )  # fmt: skip
+    assert ran.stdout.splitlines() == ["['beside', 'mine']", "stray is not found"]
