@@ -14,10 +14,11 @@ from pathlib import Path
 import yaml
 
 from phalanx.cage2.rules.scenario import PUBLISHED
-from phalanx.cli.evaluate import evaluate
+from phalanx.cli.train import EVALUATION_SEED
 from phalanx.configs import config_path
+from phalanx.play.evaluate import evaluate
 from phalanx.training.config import TrainConfig
-from phalanx.training.loop import EVALUATION_SEED, train
+from phalanx.training.loop import train
 from phalanx.training.run import Run
 
 GOALS = (-54.57, -46.0, -45.0, -44.0)

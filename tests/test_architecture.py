@@ -34,12 +34,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "cage2": {"compiled"},
     "envs": set(),
     "learn": {"compiled", "cage2", "envs"},
-    "training": {"settings", "compiled", "cage2", "envs", "learn", "cli"},
+    "training": {"settings", "compiled", "cage2", "envs", "learn"},
     "play": {"settings", "compiled", "cage2", "envs", "learn", "training"},
     "search": {"settings", "cage2", "learn", "training", "play", "cluster"},
     "cluster": {"settings", "compiled", "cage2", "envs", "learn", "training"},
     "show": {"cage2", "play", "search"},
-    "verify": {"settings", "compiled", "cage2", "training"},
+    "verify": {"settings", "compiled", "cage2"},
     "bench": {"settings", "compiled", "cage2", "envs", "learn", "training", "cluster"},
 }
 

@@ -1,5 +1,8 @@
 """What comes with phalanx is found by name, wherever one works and however it was installed."""
 
+import os
+import subprocess
+import sys
 import tomllib
 from importlib.resources import files
 from pathlib import Path
@@ -15,7 +18,7 @@ from phalanx.cluster.sweep_config import SweepConfig
 from phalanx.configs import CONFIGS, ZOO, config_path, zoo_path
 from phalanx.errors import ConfigError
 from phalanx.settings.fields import without_effect
-from phalanx.settings.flags import field_helps, from_file, from_flags
+from phalanx.settings.flags import from_file, from_flags, helps_of
 from phalanx.training.config import TrainConfig
 from phalanx.verify.replay import GAMES
 from tests.conftest import pytest_collection_modifyitems
@@ -39,6 +42,18 @@ def test_the_wheel_holds_configs_agents_and_games() -> None:
 
 def test_the_citation_names_the_version_that_is_installed() -> None:
     assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == phalanx.__version__
+
+
+def test_importing_phalanx_compiles_nothing_and_writes_nothing(tmp_path: Path) -> None:
+    here = dict.fromkeys(("HOME", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR", "TMPDIR"), str(tmp_path))
+    ran = subprocess.run(
+        [sys.executable, "-c", "import sys, phalanx; print(*sys.modules)"],
+        env={**os.environ, **here}, cwd=tmp_path, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    loaded = set(ran.stdout.split())
+    assert "phalanx.cage2.registration" in loaded
+    assert not loaded & {"numba", "llvmlite", "torch", "ray", "rich"}
+    assert list(tmp_path.iterdir()) == []
 
 
 # --- configs --------------------------------------------------------------------------------------
@@ -84,7 +99,7 @@ def test_what_can_be_no_files_name_is_refused(name: str) -> None:
 
 
 def test_the_help_names_every_config() -> None:
-    said = field_helps(TrainConfig)["config"]
+    said = helps_of(TrainConfig)["config"].text
     assert [name for name in CONFIGS if name not in said] == []
 
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 from phalanx.cage2.registration import register
 
 if TYPE_CHECKING:
-    from phalanx.cli.evaluate import evaluate
     from phalanx.envs.making import make_pool
+    from phalanx.play.evaluate import evaluate
     from phalanx.play.trained import load_defender
     from phalanx.training.config import TrainConfig
     from phalanx.training.loop import train
@@ -20,7 +20,7 @@ __all__ = [
 
 _HOMES = {
     "TrainConfig": "phalanx.training.config",
-    "evaluate": "phalanx.cli.evaluate",
+    "evaluate": "phalanx.play.evaluate",
     "load_defender": "phalanx.play.trained",
     "make_pool": "phalanx.envs.making",
     "read_table": "phalanx.training.tables",

@@ -6,9 +6,10 @@ All of it goes to standard error, what the work gives to standard output.
 import contextlib
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console, RenderableType
 from rich.progress import (
     BarColumn,
@@ -20,6 +21,7 @@ from rich.progress import (
     TextColumn,
     TimeRemainingColumn,
 )
+from rich.table import Table
 from rich.text import Text
 
 
@@ -49,6 +51,15 @@ def progress_display(unit: str | None, wanted: bool | None = True) -> "Display":
         console=console,
         transient=True,
     )
+
+
+def new_table(title: str | None, *columns: str, words: Container[str], **options: Any) -> Table:
+    """A table for a terminal: columns of `words`, all others of numbers."""
+    overflow = options.pop("overflow", "ellipsis")
+    table = Table(box=SIMPLE_HEAD, title=title, **options)
+    for name in columns:
+        table.add_column(name, justify="left" if name in words else "right", overflow=overflow)
+    return table
 
 
 def in_notebook() -> bool:

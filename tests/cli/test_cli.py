@@ -15,7 +15,7 @@ from phalanx.bench import learning
 from phalanx.cage2.settings import count_cores
 from phalanx.cli.commands import COMMANDS, main
 from phalanx.files import write_json
-from phalanx.settings.flags import field_helps
+from phalanx.settings.flags import helps_of
 
 
 def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -41,16 +41,62 @@ def test_without_a_command_the_help_is_shown(capsys: pytest.CaptureFixture[str])
     assert "examples:" in capsys.readouterr().out
 
 
+def shown(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    with pytest.raises(SystemExit) as stop:
+        main(arguments)
+    assert stop.value.code == 0
+    return capsys.readouterr().out
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_flag_is_explained(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as stop:
-        main([command, "--help"])
-    assert stop.value.code == 0
-    said = " ".join(capsys.readouterr().out.split())
-    for help_text in field_helps(COMMANDS[command].config).values():
-        assert help_text.split()[0] in said
-    names = {item.name for item in fields(COMMANDS[command].config)}
-    assert set(field_helps(COMMANDS[command].config)) == names
+    config = COMMANDS[command].config
+    helps = helps_of(config)
+    assert set(helps) == {item.name for item in fields(config)}
+    said = " ".join(shown([command, "--help-all"], capsys).split())
+    for one in helps.values():
+        assert one.text.split()[0] in said
+        assert not one.section or f" {one.section}: --" in said
+
+
+@pytest.mark.parametrize("command", ["train", "search"])
+def test_help_shows_what_is_used_most_and_help_all_the_rest(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    often, all_of_them = (shown([command, flag], capsys) for flag in ("--help", "--help-all"))
+    assert "--total-episodes" in often
+    assert "--help-all" in often
+    assert "--max-grad-norm" not in often
+    assert "--max-grad-norm" in all_of_them
+    assert len(often.splitlines()) < len(all_of_them.splitlines()) / 2
+    for said in (often, all_of_them):
+        headings = [line for line in said.splitlines() if line.endswith(":")]
+        assert len(set(headings)) == len(headings) >= 2
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_is_listed_with_what_its_settings_say(name: str) -> None:
+    about, *_details = str(COMMANDS[name].config.__doc__).splitlines()
+    assert COMMANDS[name].about == about
+    assert COMMANDS[name].example.startswith(f"phalanx {name} ")
+
+
+def test_help_imports_nothing_that_only_commands_need() -> None:
+    heavy = "numba scipy yaml rich torch phalanx.cage2.rules phalanx.settings phalanx.training"
+    asked = f"import sys, phalanx.cli.commands as c; c.main([]); print(*sys.modules, {heavy!r})"
+    ran = subprocess.run(
+        [sys.executable, "-c", asked], capture_output=True, text=True, check=True
+    )  # what was imported, and after it what must not have been
+    *_, last = ran.stdout.splitlines()
+    assert [name for name in heavy.split() if last.split().count(name) > 1] == []
+
+
+@pytest.mark.parametrize("name", ["train", "search", "sweep", "verify", "bench"])
+def test_settings_are_read_without_the_compiled_game(name: str) -> None:
+    asked = f"import sys; from phalanx.cli.commands import *; COMMANDS[{name!r}].config; "
+    asked += "print('numba' in sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    assert ran.stdout == "False\n"
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import phalanx
 from phalanx.agents import AGENTS, agent_path
 from phalanx.cage2.cyborg import CyborgAgent
 from phalanx.cli.commands import main
-from phalanx.play.evaluate import play_cells
+from phalanx.play.cells import play_cells
 from phalanx.play.evaluate_config import EvaluateConfig
 from phalanx.play.export import export
 from phalanx.training.checkpoint import load_checkpoint

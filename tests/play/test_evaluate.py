@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from phalanx.cli.commands import main
+from phalanx.play.cells import play_cells
 from phalanx.play.episodes import play_episodes
-from phalanx.play.evaluate import play_cells
 from phalanx.play.evaluate_config import EvaluateConfig
 from phalanx.play.players import open_players
 
@@ -47,7 +47,7 @@ def test_results_do_not_depend_on_threads() -> None:
     def returns(threads: int) -> Any:
         config = EvaluateConfig(policy=("random",), episodes=5000, num_threads=threads, seed=3)
         (player,) = open_players(config)
-        played = play_episodes(config, player, "b_line=0.5,meander=0.5", (30,))
+        played = play_episodes(config.games, player, "b_line=0.5,meander=0.5", (30,))
         return played.returns.tolist()
 
     assert returns(1) == returns(2) == returns(5)
@@ -57,7 +57,7 @@ def test_a_longer_run_begins_with_the_shorter_one() -> None:
     def returns(policy: str, episodes: int) -> Any:
         config = EvaluateConfig(policy=(policy,), episodes=episodes)
         (player,) = open_players(config)
-        return play_episodes(config, player, "meander", (30,)).returns.tolist()
+        return play_episodes(config.games, player, "meander", (30,)).returns.tolist()
 
     for policy in ("random", "react-restore"):
         assert returns(policy, 5000)[:100] == returns(policy, 100)
@@ -96,7 +96,7 @@ def test_an_interrupt_keeps_the_cells_that_are_done(
             raise KeyboardInterrupt
         return play_episodes(*arguments)
 
-    monkeypatch.setattr("phalanx.play.evaluate.play_episodes", play)
+    monkeypatch.setattr("phalanx.play.cells.play_episodes", play)
     report = tmp_path / "cells.json"
     flags = "--policy sleep --red-agent b_line,meander --horizon 30 --episodes 10"
     assert main(["evaluate", *flags.split(), "--json", str(report)]) == 130

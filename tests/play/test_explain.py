@@ -25,7 +25,7 @@ from phalanx.cage2.rules.scenario import (
     hosts,
 )
 from phalanx.cli.commands import main
-from phalanx.cli.explain import explanations, record_episodes
+from phalanx.cli.explain import explanations
 from phalanx.play.episodes import play_episodes
 from phalanx.play.evaluate_config import EvaluateConfig
 from phalanx.play.explain import (
@@ -43,6 +43,7 @@ from phalanx.play.explain import (
 )
 from phalanx.play.explain_config import ExplainConfig
 from phalanx.play.players import open_players
+from phalanx.play.recording import record_episodes
 from phalanx.training.checkpoint import save_checkpoint
 
 
@@ -73,7 +74,7 @@ def test_the_episodes_are_those_of_evaluate() -> None:
         record = recorded(target, "meander", episodes=50, horizon=40, seed=2)
         config = EvaluateConfig(target=(target,), episodes=50, seed=2)
         (player,) = open_players(config)
-        played = play_episodes(config, player, "meander", (40,))
+        played = play_episodes(config.games, player, "meander", (40,))
         assert record.returns.tolist() == played.returns[:, 0].tolist()
 
 
@@ -139,7 +140,7 @@ class Scripted:
 
 @pytest.fixture
 def scripted(monkeypatch: pytest.MonkeyPatch) -> Record:
-    monkeypatch.setattr("phalanx.cli.explain.begin", lambda *_: Scripted())
+    monkeypatch.setattr("phalanx.play.recording.begin", lambda *_: Scripted())
     return recorded("sleep", "meander", episodes=40, horizon=12)
 
 
@@ -198,7 +199,7 @@ def test_a_restore_is_judged_by_what_was_true_before_it(monkeypatch: pytest.Monk
         def act(self, obs: Any, alerts: Any, masks: Any) -> Any:
             return np.full(len(obs), number_of(RESTORE, USER0))
 
-    monkeypatch.setattr("phalanx.cli.explain.begin", lambda *_: Stubborn())
+    monkeypatch.setattr("phalanx.play.recording.begin", lambda *_: Stubborn())
     in_all = host_acts(recorded("sleep", "b_line", episodes=5, horizon=30))[-1]
     assert (in_all.restore, in_all.restore_of_root, in_all.wasted) == (30, 1, 0)
 
@@ -253,7 +254,7 @@ def test_a_trained_policy_is_explained(tmp_path: Path) -> None:
     (told,) = explanations(config)
     turn_by_turn = EvaluateConfig(target=(str(run),), episodes=20, true_state="off")
     (player,) = open_players(turn_by_turn)
-    played = play_episodes(turn_by_turn, player, "meander", (100,))
+    played = play_episodes(turn_by_turn.games, player, "meander", (100,))
     assert told.mean == played.returns.mean() < 0
 
 

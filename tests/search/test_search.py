@@ -24,7 +24,7 @@ from phalanx.cage2.workflow import (
 from phalanx.cli.commands import main
 from phalanx.cli.search import draw, show_results, show_shard
 from phalanx.errors import ConfigError, PhalanxError, RunError, WorkerError
-from phalanx.play.evaluate import play_cells
+from phalanx.play.cells import play_cells
 from phalanx.play.evaluate_config import EvaluateConfig
 from phalanx.search.config import SearchConfig
 from phalanx.search.logs import (

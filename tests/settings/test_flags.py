@@ -35,7 +35,7 @@ def test_words_become_values_of_their_kind(name: str, word: str, value: object) 
 
 def help_of(command: str, capsys: pytest.CaptureFixture[str]) -> str:
     with pytest.raises(SystemExit, match="0"):
-        main([command, "--help"])
+        main([command, "--help-all"])
     return " ".join(capsys.readouterr().out.split())
 
 

@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 import yaml
 
+from phalanx.bench.config import BenchConfig
 from phalanx.cli.commands import COMMANDS, main
 from phalanx.errors import ConfigError
 from phalanx.search.config import SearchConfig
 from phalanx.settings.fields import Above, Within, effective, hints_of, without_effect
 from phalanx.settings.flags import from_file, from_flags
-from phalanx.training.config import BenchConfig, TrainConfig
+from phalanx.training.config import TrainConfig
 from phalanx.trust import asked_again
 
 CONFIGS = [command.config for command in COMMANDS.values()]
@@ -142,14 +143,12 @@ def parsed(command: str, flags: str) -> Any:
     """The settings that a command line gives; nothing is run."""
     found: list[Any] = []
 
-    class Nothing:
-        @staticmethod
-        def main(config: Any) -> int:
-            found.append(config)
-            return 0
+    def keep(config: Any) -> int:
+        found.append(config)
+        return 0
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("phalanx.cli.commands.import_module", lambda _name: Nothing)
+        patch.setattr(f"phalanx.cli.{command}.main", keep)
         assert main([command, *flags.split()]) == 0
     return found[0]
 

@@ -24,7 +24,7 @@ from phalanx.cli.commands import main
 from phalanx.compiled.cache import cache_folder
 from phalanx.configs import CONFIGS
 from phalanx.errors import CheckpointError, ConfigError, RunError
-from phalanx.play.evaluate import play_cells
+from phalanx.play.cells import play_cells
 from phalanx.play.evaluate_config import EvaluateConfig
 from phalanx.play.trained import TrainedDefender, load_defender
 from phalanx.settings.flags import from_file

@@ -13,6 +13,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from phalanx.bench.config import BenchConfig
 from phalanx.bench.learning import Case, Measure, measure_in_turn, paced, show_cases, whole
 from phalanx.bench.scaling import Costs, plan, simulate
 from phalanx.cluster.ray import connect, import_ray
@@ -20,7 +21,7 @@ from phalanx.display import progress_display
 from phalanx.files import write_json
 from phalanx.machine import describe_machine
 from phalanx.training.builders import open_recipe
-from phalanx.training.config import BenchConfig, TrainConfig
+from phalanx.training.config import TrainConfig
 
 SAMPLERS = 2
 TURNS = TrainConfig(

@@ -24,6 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 import phalanx
+from phalanx.bench.config import BenchConfig
 from phalanx.cage2.settings import count_cores
 from phalanx.compiled.rule import kernel
 from phalanx.compiled.team import Crew, join, leave, next_piece
@@ -33,7 +34,7 @@ from phalanx.learn.compiled.mlp import fast
 from phalanx.learn.compiled.policy import Policy
 from phalanx.machine import describe_machine
 from phalanx.training.builders import choose_num_envs, open_recipe
-from phalanx.training.config import BenchConfig, TrainConfig
+from phalanx.training.config import TrainConfig
 from phalanx.training.folder import RunFolder
 from phalanx.training.run import Run
 

@@ -9,12 +9,13 @@ from importlib.util import find_spec
 from typing import Any, Literal, NamedTuple
 
 from phalanx.bench import envs
+from phalanx.bench.config import RUNNER_WORK
 from phalanx.bench.spent import Spent
 from phalanx.bench.stepping import Opened, our_pool, peer, training
 from phalanx.cage2 import cyborg
 from phalanx.envs import Pool
 from phalanx.errors import MissingError
-from phalanx.training.config import RUNNER_WORK, TrainConfig
+from phalanx.training.config import TrainConfig
 
 OURS, FIRST, FIRST_EIGHTH = "phalanx", "phalanx, first n/4", "phalanx, first n/8"
 GYMNASIUM, SB3 = "Gymnasium AsyncVectorEnv", "SB3 SubprocVecEnv"

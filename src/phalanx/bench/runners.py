@@ -11,13 +11,13 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from phalanx.bench.config import BenchConfig
 from phalanx.bench.runner_cases import GROUPS, Case
 from phalanx.bench.runner_ratios import side_by_side
 from phalanx.display import progress_display
 from phalanx.errors import MissingError, PhalanxError
 from phalanx.files import write_json
 from phalanx.machine import describe_machine
-from phalanx.training.config import BenchConfig
 
 
 def main(config: BenchConfig) -> int:

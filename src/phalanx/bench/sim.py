@@ -16,6 +16,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from phalanx.bench.config import BenchConfig
 from phalanx.cage2 import cyborg
 from phalanx.cage2.batch import Batch
 from phalanx.cage2.registration import ENV_ID
@@ -26,7 +27,6 @@ from phalanx.cage2.vector import Cage2VectorEnv
 from phalanx.display import progress_display
 from phalanx.files import write_json
 from phalanx.machine import describe_machine
-from phalanx.training.config import BenchConfig
 
 KERNEL, STEP, SINGLE, ORIGINAL = "kernel", "step()", "gymnasium.make", "original"
 HORIZON = 100

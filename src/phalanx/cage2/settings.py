@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from phalanx.cage2.rules.scenario import ALL_RED_AGENTS, DRAWN, NUM_ACTIONS, RED_AGENTS, RULE_SETS
-from phalanx.compiled.rule import COMPILED
 from phalanx.errors import ActionError, ConfigError, choices
 
 MAX_HORIZON = 10_000
 MAX_THREADS = 1024
+OBSERVATIONS = ("bits", "history", "memory", "truth")
 
 RedAgent = str | Mapping[str, float] | Sequence[str]
 
@@ -167,6 +167,8 @@ def checked_index(index: int) -> int:
 
 def checked_threads(num_threads: int | str, num_envs: int) -> int:
     """How many threads share a batch; "auto" is one per core, but at least 1 024 networks each."""
+    from phalanx.compiled.rule import COMPILED  # not for settings alone: Numba takes long to import
+
     if num_threads == "auto":
         return max(1, min(count_cores(), num_envs // 1024)) if COMPILED else 1
     if not _is_whole(num_threads) or not 1 <= int(num_threads) <= MAX_THREADS:

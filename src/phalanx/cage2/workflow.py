@@ -125,6 +125,7 @@ DISTANCES = _distances()
 # --- judging a fix --------------------------------------------------------------------------------
 
 COMPLIANCE_RULES = ("host", "type")
+ALIGNMENTS = ("delta", "per_fix", "gate")  # ways to reward it
 OWN, BETTER = range(2)
 
 

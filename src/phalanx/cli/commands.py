@@ -5,59 +5,74 @@ import inspect
 import os
 import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import fields
 from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, NamedTuple, NoReturn
 
 import phalanx
-from phalanx.cluster.sweep_config import SweepConfig
 from phalanx.compiled.aside import is_at_work
 from phalanx.errors import ConfigError, PhalanxError, choices
-from phalanx.play.evaluate_config import EvaluateConfig
-from phalanx.play.explain_config import ExplainConfig
-from phalanx.play.export import ExportConfig
-from phalanx.search.config import SearchConfig
-from phalanx.settings.flags import add_flags, from_flags
-from phalanx.training.config import BenchConfig, TrainConfig, VerifyConfig
 
 LONGEST_LINE = 1000  # characters
 
 
 class Command(NamedTuple):
-    config: type
-    module: str
-    """whose `main` runs it; imported only then, since some need what others do not"""
+    """What `main` of phalanx.cli.NAME does."""
+
+    about: str
+    settings: str
+    """where the class of its settings is; imported when the command is asked for"""
     example: str
+
+    @property
+    def config(self) -> type:
+        module, _, name = self.settings.partition(":")
+        return getattr(import_module(f"phalanx.{module}"), name)
 
 
 COMMANDS = {
     "train": Command(
-        TrainConfig, "phalanx.training.loop", "phalanx train --red-agent meander --n-envs 512"
+        "Train a policy, on CAGE-2 or any Gymnasium environment.",
+        "training.config:TrainConfig",
+        "phalanx train --red-agent meander --n-envs 512",
     ),
     "evaluate": Command(
-        EvaluateConfig,
-        "phalanx.cli.evaluate",
+        "Play many episodes with defenders of any kind; print the returns.",
+        "play.evaluate_config:EvaluateConfig",
         "phalanx evaluate champion react-restore --leaderboard",
     ),
     "explain": Command(
-        ExplainConfig,
-        "phalanx.cli.explain",
+        "Show what a defender does, turn by turn and host by host, and where its loss comes from.",
+        "play.explain_config:ExplainConfig",
         "phalanx explain runs/first --red-agent b_line --plot first.png",
     ),
     "search": Command(
-        SearchConfig,
-        "phalanx.cli.search",
+        "Find the order of repair with the best return among those that a policy can follow.",
+        "search.config:SearchConfig",
         "phalanx search --red-agent b_line --total-episodes 100000 --n-envs 200",
     ),
     "sweep": Command(
-        SweepConfig,
-        "phalanx.cli.sweep",
+        "Train once with every combination of some settings' values; print which was best.",
+        "cluster.sweep_config:SweepConfig",
         "phalanx sweep quick --over learning_rate=1e-3,3e-4 hidden=64x64,128x128",
     ),
-    "export": Command(ExportConfig, "phalanx.play.export", "phalanx export runs/first agent.npz"),
-    "verify": Command(VerifyConfig, "phalanx.verify.replay", "phalanx verify --json equal.json"),
-    "bench": Command(BenchConfig, "phalanx.bench", "phalanx bench sim --num-envs 4096"),
+    "export": Command(
+        "Write the policy of a run as one file that `phalanx evaluate` and Python can play.",
+        "play.export_config:ExportConfig",
+        "phalanx export runs/first agent.npz",
+    ),
+    "verify": Command(
+        "Replay recorded games of the original; a difference is named, and gives exit code 1.",
+        "verify.config:VerifyConfig",
+        "phalanx verify --json equal.json",
+    ),
+    "bench": Command(
+        "Measure the speed of simulator, training and runners, and of others beside them.",
+        "bench.config:BenchConfig",
+        "phalanx bench sim --num-envs 4096",
+    ),
 }
 
 
@@ -93,44 +108,52 @@ def in_one_line(error: BaseException) -> str:
 
 
 def _run(arguments: list[str]) -> int:
-    parser = _Parser(prog="phalanx", description=phalanx.__doc__, epilog=_overview())
-    parser.add_argument("--version", action="version", version=f"phalanx {phalanx.__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
-    for name, command in COMMANDS.items():
-        about = inspect.cleandoc(str(command.config.__doc__))
-        sub = commands.add_parser(
-            name,
-            help=about.splitlines()[0],
-            description=about,
-            epilog=f"example: {command.example}",
-        )
-        add_flags(sub, command.config)
+    if not arguments or arguments[0].startswith("-"):
+        return _overview(arguments)
+    name, *given = arguments
+    if name not in COMMANDS:
+        raise ConfigError(choices("command", name, COMMANDS))
+    from phalanx.settings.flags import add_flags, from_flags  # and YAML, not for an overview
 
-    if arguments and not arguments[0].startswith("-") and arguments[0] not in COMMANDS:
-        raise ConfigError(choices("command", arguments[0], COMMANDS))
-    parsed, unknown = parser.parse_known_args(arguments)
-    if parsed.command is None:
-        if unknown:
-            raise ConfigError(f"unknown option {unknown[0]}; see phalanx --help")
-        parser.print_help()
-        return 0
-    command = COMMANDS[parsed.command]
+    config, example = COMMANDS[name].config, COMMANDS[name].example
+    parser = _Parser(
+        prog=f"phalanx {name}",
+        description=inspect.cleandoc(str(config.__doc__)),
+        epilog=f"example: {example}",
+    )
+    add_flags(parser, config, everything="--help-all" in given)
+    parsed, unknown = parser.parse_known_args(given)
     if unknown:
-        raise ConfigError(_unknown(unknown[0], parsed.command, commands.choices))
-    values = {name: value for name, value in vars(parsed).items() if name != "command"}
-    config = from_flags(command.config, values)
-    return int(import_module(command.module).main(config))
+        raise ConfigError(_unknown(unknown[0], name))
+    return int(import_module(f"phalanx.cli.{name}").main(from_flags(config, vars(parsed))))
 
 
-def _unknown(option: str, command: str, parsers: Mapping[str, ArgumentParser]) -> str:
+def _overview(arguments: list[str]) -> int:
+    """`phalanx`, `phalanx --help` and `phalanx --version`: at once, without what commands need."""
+    examples = "".join(f"\n  {command.example}" for command in COMMANDS.values())
+    parser = _Parser(prog="phalanx", description=phalanx.__doc__, epilog=f"examples:{examples}")
+    parser.add_argument("--version", action="version", version=f"phalanx {phalanx.__version__}")
+    listed = parser.add_subparsers(metavar="COMMAND", title="commands")
+    for name, command in COMMANDS.items():
+        listed.add_parser(name, help=command.about)
+    _command, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        raise ConfigError(f"unknown option {unknown[0]}; see phalanx --help")
+    parser.print_help()
+    return 0
+
+
+def _unknown(option: str, command: str) -> str:
     """The line for an option that a command does not have, with the one that may have been meant"""
+    from phalanx.settings.flags import flags_of
+
     kind = "option" if option.startswith("-") else "argument"
     flag = option.split("=")[0]
     known = {
-        name: [flag for action in parser._actions for flag in action.option_strings]
-        for name, parser in parsers.items()
+        name: [flag for item in fields(one.config) for flag in flags_of(item)]
+        for name, one in COMMANDS.items()
     }
-    near = get_close_matches(flag, known[command], n=1, cutoff=0.8)
+    near = get_close_matches(flag, ["--help", *known[command]], n=1, cutoff=0.8)
     others = [name for name, flags in known.items() if flag in flags]
     if near:
         hint = f"did you mean {near[0]}?"
@@ -139,10 +162,6 @@ def _unknown(option: str, command: str, parsers: Mapping[str, ArgumentParser]) -
     else:
         hint = f"see phalanx {command} --help"
     return f"unknown {kind} {option:.80} for phalanx {command}; {hint}"
-
-
-def _overview() -> str:
-    return "examples:\n" + "\n".join(f"  {command.example}" for command in COMMANDS.values())
 
 
 class _Parser(ArgumentParser):

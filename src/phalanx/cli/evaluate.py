@@ -1,30 +1,13 @@
-"""The command `phalanx evaluate`, and the same as a call in Python."""
+"""The command `phalanx evaluate`: a table of returns."""
 
 import sys
-import warnings
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
-from phalanx.cage2.registration import CAGE2_ENVS
-from phalanx.display import progress_display
-from phalanx.errors import ConfigError
 from phalanx.files import write_json
-from phalanx.play.evaluate import Cell, chosen_workflows, play_cells
+from phalanx.play.cells import Cell
+from phalanx.play.evaluate import play
 from phalanx.play.evaluate_config import EvaluateConfig
-from phalanx.play.players import (
-    Player,
-    open_player,
-    open_players,
-    player_of,
-    remarks,
-    trained_player,
-)
+from phalanx.play.players import open_players, remarks
 from phalanx.play.scores import Scores
-from phalanx.play.trained import defender_of
-from phalanx.training.recipe import Network
-from phalanx.training.run import Run
 
 
 def main(config: EvaluateConfig) -> int:
@@ -38,7 +21,7 @@ def main(config: EvaluateConfig) -> int:
     cells: list[Cell] = []
     complete = False
     try:
-        for cell in _play(config, players, None, progress=True):
+        for cell in play(config, players, None, progress=True):
             cells.append(cell)
         complete = True
     except KeyboardInterrupt:
@@ -51,108 +34,3 @@ def main(config: EvaluateConfig) -> int:
     if not complete:
         print(f"phalanx: interrupted after {len(cells)} cells of the table", file=sys.stderr)
     return 0 if complete else 130
-
-
-def _play(
-    config: EvaluateConfig, players: list[Player], network: Network | None, progress: bool | None
-) -> Iterator[Cell]:
-    """The cells, one after the other, with a display for whoever watches."""
-    total = config.episodes * (len(config.policies) if config.elsewhere else len(players))
-    if not config.elsewhere:
-        total *= len(config.red_agent) * len(config.horizon) * len(chosen_workflows(config, None))
-    with progress_display("episodes", progress) as display:
-        task = display.add_task("starting", total=total, note="")
-
-        def played(name: str, episodes: int, mean: float) -> None:
-            display.update(task, advance=episodes, description=name, note=f"return {mean:.1f}")
-
-        yield from play_cells(config, played, players, network)
-
-
-def evaluate(
-    defender: Any,
-    *,
-    leaderboard: bool = False,
-    red_agent: str | Sequence[str] | None = None,
-    horizon: int | Sequence[int] | None = None,
-    episodes: int = 1000,
-    rules: str | None = None,
-    seed: int = 0,
-    network: Network | str | None = None,
-    progress: bool | None = None,
-    **settings: Any,
-) -> Scores:
-    """Play many episodes with defenders of any kind; the returns, as `phalanx evaluate` has them.
-
-    phalanx.evaluate("champion", leaderboard=True)      # prints as the nine cells and their sum
-    phalanx.evaluate([run, "react-restore", Blue, model], red_agent="meander", horizon=50)
-
-    defender: a run, its folder, an exported file, a name, a policy of `load_defender`, a
-        Stable-Baselines3 model, or one of your own (docs/defenders.md); or a list of these.
-    red_agent, horizon: one or several; all of the challenge's if not given.
-    rules: those of the policy's training, or 2.1-leaderboard, if not given.
-    network: factory of the torch module, or its module:factory, if a run trained your own.
-    progress: show how far it is; None: only in a notebook.
-    settings: more of `phalanx evaluate --help`, such as sample, workflow, num_threads, env, json.
-    """
-    given = list(defender) if isinstance(defender, list | tuple) else [defender]
-    entries = _apart([_entry(one, settings) for one in given])
-    names = tuple(one for one in entries if isinstance(one, str))
-    in_memory = [one for one in entries if isinstance(one, Player)]
-    own = {one.rules for one in in_memory} - {None}
-    if rules is None and not leaderboard and not names and len(own) == 1:
-        rules = own.pop()
-    judged = {one.compliance_rule for one in in_memory} - {None}
-    if not names and len(judged) == 1:
-        settings.setdefault("compliance_rule", judged.pop())
-    if red_agent is not None:
-        settings["red_agent"] = (red_agent,) if isinstance(red_agent, str) else tuple(red_agent)
-    if horizon is not None:
-        settings["horizon"] = tuple(horizon) if isinstance(horizon, Sequence) else (horizon,)
-    if network is not None:
-        settings["network"] = network if isinstance(network, str) else repr(network)
-    factory = None if isinstance(network, str) else network
-    config = EvaluateConfig(
-        target=names, leaderboard=leaderboard, episodes=episodes, rules=rules or "", seed=seed,
-        **settings,
-    )  # fmt: skip
-    if not entries or (config.elsewhere and len(names) < len(entries)):
-        raise ConfigError("give one or more defenders, all of CAGE-2 or all of other environments")
-    players = [
-        one if isinstance(one, Player) else open_player(one, config, factory)
-        for one in (() if config.elsewhere else entries)
-    ]
-    for line in remarks(players, config.rules):
-        warnings.warn(line, stacklevel=2)
-    scores = Scores(config, tuple(_play(config, players, factory, progress)))
-    if config.json is not None:
-        write_json(config.json, scores.as_dict())
-    return scores
-
-
-def _entry(one: Any, settings: dict[str, Any]) -> str | Player:
-    """The name of a defender, or a defender in memory."""
-    if isinstance(one, str | Path):
-        return str(one)
-    if not isinstance(one, Run):
-        return player_of(one)
-    if one.config.env in CAGE2_ENVS:
-        return trained_player(str(one.folder.path), defender_of(one))
-    if callable(one.config.env) or ":" in one.config.env:
-        settings.setdefault("env", one.config.env)  # the user has named it, for training
-    return str(one.folder.path)
-
-
-def _apart(entries: list[str | Player]) -> list[str | Player]:
-    """Defenders of the same name get numbers; the same name twice is one defender."""
-    apart: dict[str, str | Player] = {}
-    for one in entries:
-        if isinstance(one, str):
-            apart[one] = one
-            continue
-        name, number = one.name, 1
-        while name in apart:
-            number += 1
-            name = f"{one.name} {number}"
-        apart[name] = replace(one, name=name)
-    return list(apart.values())

@@ -3,33 +3,23 @@
 import dataclasses
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
-import numpy as np
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 import phalanx
-from phalanx.cage2.rules.network import RUNNING
-from phalanx.cage2.rules.scenario import HOST_OF_ACTION
-from phalanx.display import progress_display
+from phalanx.display import new_table, progress_display
 from phalanx.files import write_json
-from phalanx.play.episodes import begin, end, new_batch, next_actions
-from phalanx.play.evaluate import order_numbers
-from phalanx.play.explain import (
-    DECOYED,
-    KIND_OF_ACTION,
-    LIGHT,
-    Explanation,
-    Move,
-    Record,
-    blank_record,
-    explain,
-)
+from phalanx.play.explain import LIGHT, Explanation, Move, explain
 from phalanx.play.explain_config import ExplainConfig
-from phalanx.play.players import Player, open_players, remarks
+from phalanx.play.players import open_players, remarks
+from phalanx.play.recording import record_episodes
+
+WORDS = ("turn", "most often", "next", "host", "decoy", "cause")  # columns that hold no numbers
+_table = partial(new_table, words=WORDS, title_justify="left")
 
 
 def main(config: ExplainConfig) -> int:
@@ -76,45 +66,6 @@ def explanations(
         yield explain(red_agent, record_episodes(config, red_agent, player, played))
 
 
-def record_episodes(
-    config: ExplainConfig,
-    red_agent: str,
-    player: Player,
-    played: Callable[[str, int], None] = lambda *_: None,
-) -> Record:
-    """Play the episodes that `phalanx evaluate` plays, and keep what happened in each turn."""
-    record = blank_record(config.horizon, config.episodes)
-    orders = order_numbers(config.workflow or player.workflow, config.episodes)
-    for first in range(0, config.episodes, player.at_once):
-        chosen = slice(first, min(first + player.at_once, config.episodes))
-        size = chosen.stop - first
-        batch = new_batch(config.played, red_agent, (config.horizon,), player, first, size)
-        mine = None if orders is None else orders[chosen]
-        defender = begin(config.played, player, first, mine)
-        for turn in range(config.horizon):
-            record_turn(record, (turn, chosen), batch, next_actions(batch, defender))
-            played(red_agent, size)
-        end(defender)
-        for name in ("decoys", "red", "line_target"):
-            getattr(record, name)[chosen] = batch.nets[name]
-        record.returns[chosen] = batch.nets["tenths"] / 10
-        batch.close()
-    return record
-
-
-def record_turn(record: Record, at: tuple[int, slice], batch: Any, actions: Any) -> None:
-    """Play a turn and write down what was true before it and when it was scored."""
-    nets, each = batch.nets, (np.arange(batch.num_envs), HOST_OF_ACTION[actions])
-    record.actions[at] = actions
-    record.sessions[at], record.root[at] = nets["sessions"], nets["root"]
-    decoys = nets["decoys"][each]
-    batch.play(actions)
-    is_decoy = KIND_OF_ACTION[actions] == DECOYED
-    record.placed[at] = is_decoy & (nets["decoys"][each] != decoys)
-    record.scored_root[at] = nets["root"]
-    record.service_down[at] = nets["service"] & RUNNING == 0
-
-
 # --- telling --------------------------------------------------------------------------------------
 
 
@@ -135,7 +86,7 @@ def show(config: ExplainConfig, told: Explanation) -> None:
 
 
 def opening(told: Explanation) -> Table:
-    table = _table("Its opening: share of episodes", "turn", "most often", "", "next", "", text=4)
+    table = _table("Its opening: share of episodes", "turn", "most often", "", "next", "")
     for turn in told.opening:
         table.add_row(str(turn.turn), *_move(turn.first), *_move(turn.second))
     return table
@@ -160,7 +111,6 @@ def treatments(told: Explanation) -> Table:
     table = _table(
         "When it acts: times per episode, and what a Restore met",
         "host", "Analyse", "Remove", "Restore", "red was root", "red was user", "wasted: no red",
-        text=1,
     )  # fmt: skip
     for acts in (*told.acts, told.acts_in_all):
         counts = (acts.analyse, acts.remove, acts.restore)
@@ -173,7 +123,7 @@ def treatments(told: Explanation) -> Table:
 
 def losses(told: Explanation) -> Table:
     title = "Where the loss comes from: points per episode"
-    table = _table(title, "cause", "red is root", "Restores", "in all", "share", text=1)
+    table = _table(title, "cause", "red is root", "Restores", "in all", "share")
     total = -told.mean
 
     def row(name: str, root: str, restore: str, points: float) -> None:
@@ -191,7 +141,7 @@ def losses(told: Explanation) -> Table:
 
 def targets(told: Explanation) -> Table:
     title = "By the user host that B-line goes for"
-    table = _table(title, "host", "share of episodes", "mean return", text=1)
+    table = _table(title, "host", "share of episodes", "mean return")
     for target in told.targets:
         table.add_row(target.host, f"{target.share:.1%}", f"{target.mean:.2f}")
     return table
@@ -200,17 +150,9 @@ def targets(told: Explanation) -> Table:
 def endings(told: Explanation) -> Table:
     quantiles = [f"{float(name):.0%}" for name in told.quantiles]
     names = (*quantiles, f"episodes that lose {LIGHT:g} at most")
-    table = _table("How it ends: quantiles of the return", *names, text=0)
+    table = _table("How it ends: quantiles of the return", *names)
     values = (f"{value:.1f}" for value in told.quantiles.values())
     table.add_row(*values, f"{told.share_light:.1%}")
-    return table
-
-
-def _table(title: str, *names: str, text: int = 2) -> Table:
-    """A table whose first `text` columns are words and the others numbers."""
-    table = Table(box=SIMPLE_HEAD, title=title, title_justify="left")
-    for k, name in enumerate(names):
-        table.add_column(name, justify="left" if k < text and name else "right")
     return table
 
 

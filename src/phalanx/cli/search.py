@@ -3,12 +3,11 @@
 import sys
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
 from phalanx.cage2.workflow import order_name, short_name
-from phalanx.display import progress_display
+from phalanx.display import new_table, progress_display
 from phalanx.errors import MissingError
 from phalanx.search.config import SearchConfig
 from phalanx.search.search import Search, search
@@ -17,6 +16,7 @@ from phalanx.training.compliance import compliance_in_words, compliance_of, pass
 from phalanx.training.run import Run
 from phalanx.trust import asked_again
 
+COLUMNS = ("workflow", "number", "return", "compliance", "fixes")
 SHOWN = 10  # orders of the live table
 SURE = 1.96  # standard deviations that the 95 % interval of a Gaussian belief reaches
 
@@ -94,7 +94,8 @@ def how_it_goes(found: Search, run: Run | None) -> str:
 
 def best_so_far(found: Search) -> Table:
     """The best orders by what is believed of them; below those that came nearest to the gate."""
-    table = new_table(f"best of {len(found.visits)} orders tried")
+    title = f"best of {len(found.visits)} orders tried"
+    table = new_table(title, *COLUMNS, "believed", words=("workflow", "believed"))
     beliefs = found.beliefs
     by_number = {visit.workflow: visit for visit in found.visits}
     passed = beliefs.ranking()
@@ -112,13 +113,6 @@ def best_so_far(found: Search) -> Table:
     return table
 
 
-def new_table(title: str, last: str = "believed") -> Table:
-    table = Table(box=SIMPLE_HEAD, title=title)
-    for name in ("workflow", "number", "return", "compliance", "fixes", last):
-        table.add_column(name, justify="left" if name in ("workflow", last) else "right")
-    return table
-
-
 def show_shard(found: Search) -> None:
     Console(width=100).print(best_so_far(found))
     print(
@@ -130,11 +124,11 @@ def show_shard(found: Search) -> None:
 def show_results(found: Search) -> None:
     """The winner beside the runners-up and the learner without workflows, on the same dice."""
     config = found.config
-    table = new_table(
+    title = (
         f"{config.red_agent}, {config.horizon} turns, rules {config.rules}: mean return ± 95 %, "
-        f"{config.confirm_episodes} fresh episodes each",
-        "what",
+        f"{config.confirm_episodes} fresh episodes each"
     )
+    table = new_table(title, *COLUMNS, "what", words=("workflow", "what"))
     for row in found.confirmed:
         number = row["workflow"]
         table.add_row(

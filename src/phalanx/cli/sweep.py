@@ -2,14 +2,12 @@
 
 import sys
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from phalanx.cluster.sweep import Sweep, sweep
 from phalanx.cluster.sweep_config import SweepConfig
-from phalanx.display import progress_display
+from phalanx.display import new_table, progress_display
 
 
 def main(config: SweepConfig) -> int:
@@ -47,10 +45,9 @@ def main(config: SweepConfig) -> int:
 
 def show(swept: Sweep) -> None:
     """The combinations, best first, and below each the trials of it that did not finish."""
-    table = Table(box=SIMPLE_HEAD)
-    for name in ("combination", "seeds", "mean return", "episodes/s", "folder"):
-        right = name in ("mean return", "episodes/s")
-        table.add_column(name, justify="right" if right else "left", overflow="fold")
+    names = ("combination", "seeds", "mean return", "episodes/s", "folder")
+    words = ("combination", "seeds", "folder")
+    table = new_table(None, *names, words=words, overflow="fold")
     for one in swept.ranking():
         if one.seeds:
             table.add_row(

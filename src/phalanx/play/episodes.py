@@ -17,7 +17,7 @@ from phalanx.cage2.rules.scoring import NO_ORDERS, make_orders
 from phalanx.cage2.workflow import parse_order
 from phalanx.errors import ConfigError
 from phalanx.learn.compiled.playing import Played, nothing_played, play_out
-from phalanx.play.evaluate_config import EvaluateConfig
+from phalanx.play.evaluate_config import Games
 from phalanx.play.players import CHUNK, Player, Start
 from phalanx.play.trained import TrainedDefender
 
@@ -75,7 +75,7 @@ class StateCost:
 
 
 def play_episodes(
-    config: EvaluateConfig,
+    games: Games,
     player: Player,
     red_agent: str,
     horizons: tuple[int, ...],
@@ -87,19 +87,19 @@ def play_episodes(
 
     orders: [episodes], the order of repair that each is to follow, and is judged by.
     """
-    if config.simulator == "cyborg":
-        return _play_original(config, player, red_agent, horizons, orders, played, cost)
-    results, trained = nothing_played(config.episodes, len(horizons)), player.trained
-    for first in range(0, config.episodes, player.at_once):
-        chosen = slice(first, min(first + player.at_once, config.episodes))
+    if games.simulator == "cyborg":
+        return _play_original(games, player, red_agent, horizons, orders, played, cost)
+    results, trained = nothing_played(games.episodes, len(horizons)), player.trained
+    for first in range(0, games.episodes, player.at_once):
+        chosen = slice(first, min(first + player.at_once, games.episodes))
         size = chosen.stop - first
-        batch = new_batch(config, red_agent, horizons, player, first, size)
+        batch = new_batch(games, red_agent, horizons, player, first, size)
         mine = None if orders is None else orders[chosen]
-        if trained is not None and trained.policy is not None and config.plays_compiled:
-            some = _play_compiled(batch, trained, mine, config, horizons)
+        if trained is not None and trained.policy is not None and games.are_compiled:
+            some = _play_compiled(batch, trained, mine, games, horizons)
         else:
-            defender = begin(config, player, first, mine)
-            some = _play_turn_by_turn(batch, defender, mine, config, horizons, cost)
+            defender = begin(games, player, first, mine)
+            some = _play_turn_by_turn(batch, defender, mine, games, horizons, cost)
             end(defender)
         for whole, part in zip(results, some, strict=True):
             whole[chosen] = part
@@ -109,7 +109,7 @@ def play_episodes(
 
 
 def new_batch(
-    config: EvaluateConfig,
+    games: Games,
     red_agent: str,
     horizons: tuple[int, ...],
     player: Player,
@@ -121,11 +121,11 @@ def new_batch(
         size,
         red_agent=red_agent,
         horizon=shown_horizon(horizons, player),
-        rules=config.rules,
+        rules=games.rules,
         observation=player.observation,
-        seed=config.seed,
+        seed=games.seed,
         first_index=first,
-        num_threads=config.num_threads,
+        num_threads=games.num_threads,
         same_step=False,
     )
 
@@ -139,25 +139,23 @@ def next_actions(batch: Batch, defender: Any) -> Numbers:
     return actions
 
 
-def judging(orders: Numbers, config: EvaluateConfig) -> Numbers:
+def judging(orders: Numbers, games: Games) -> Numbers:
     """The orders by which fixes are judged: those that were told, unless another is asked for."""
-    return (
-        orders if config.judged_by is None else np.full_like(orders, parse_order(config.judged_by))
-    )
+    return orders if games.judged_by is None else np.full_like(orders, parse_order(games.judged_by))
 
 
 def _play_compiled(
     batch: Batch,
     trained: TrainedDefender,
     orders: Numbers | None,
-    config: EvaluateConfig,
+    games: Games,
     horizons: tuple[int, ...],
 ) -> Played:
     """Whole episodes in one compiled call."""
     assert trained.policy is not None
     ascending = tuple(sorted(set(horizons)))
-    numbers = np.zeros(batch.num_envs, np.int64) if orders is None else judging(orders, config)
-    judged = NO_ORDERS if orders is None else make_orders([0], config.compliance_rule)
+    numbers = np.zeros(batch.num_envs, np.int64) if orders is None else judging(orders, games)
+    judged = NO_ORDERS if orders is None else make_orders([0], games.compliance_rule)
     some = play_out(
         batch, trained.policy, trained.useful, trained.told(batch.num_envs, orders), judged,
         numbers, ascending,
@@ -170,13 +168,13 @@ def _play_turn_by_turn(
     batch: Batch,
     defender: Any,
     orders: Numbers | None,
-    config: EvaluateConfig,
+    games: Games,
     horizons: tuple[int, ...],
     cost: StateCost | None,
 ) -> Played:
     """Any defender, judged as often as asked for."""
     results = nothing_played(batch.num_envs, len(horizons))
-    judges = _Judges(orders, config)
+    judges = _Judges(orders, games)
     began = time.perf_counter()
 
     def infected() -> npt.NDArray[np.uint16]:
@@ -195,7 +193,7 @@ def _play_turn_by_turn(
 
 
 def _play_original(
-    config: EvaluateConfig,
+    games: Games,
     player: Player,
     red_agent: str,
     horizons: tuple[int, ...],
@@ -206,12 +204,12 @@ def _play_original(
     """The same in the original simulator, one episode after the other."""
     if player.name.lower() == GREEDY:
         raise ConfigError("greedy plays by the true state of phalanx; leave out --simulator cyborg")
-    results = nothing_played(config.episodes, len(horizons))
+    results = nothing_played(games.episodes, len(horizons))
     results.returns[:] = 0
     env = CyborgEnv(
         red_agent=red_agent,
         horizon=shown_horizon(horizons, player),
-        rules=config.rules,
+        rules=games.rules,
         observation=player.observation,
     )
 
@@ -219,11 +217,11 @@ def _play_original(
         held = env.true_state()[2] != 0
         return np.array([held @ (1 << np.arange(NUM_HOSTS))], np.uint16)
 
-    for episode in range(config.episodes):
+    for episode in range(games.episodes):
         mine = None if orders is None else orders[episode : episode + 1]
-        defender = begin(config, player, episode, mine)
-        judges = _Judges(mine, config)
-        obs, info = env.reset(seed=config.seed + episode)
+        defender = begin(games, player, episode, mine)
+        judges = _Judges(mine, games)
+        obs, info = env.reset(seed=games.seed + episode)
         began = time.perf_counter()
         for turn in range(max(horizons)):
             alerts, masks = np.array([info["alert"]], np.int8), info["action_mask"][None] != 0
@@ -243,14 +241,14 @@ def _play_original(
 class _Judges:
     """The referee as asked for and, where it saves on the true state, an exact one beside it."""
 
-    def __init__(self, orders: Numbers | None, config: EvaluateConfig) -> None:
+    def __init__(self, orders: Numbers | None, games: Games) -> None:
         self._own = self._exact = None
         if orders is not None:
-            orders = judging(orders, config)
-            self._own = Referee(orders, config.compliance_rule, config.true_state)
+            orders = judging(orders, games)
+            self._own = Referee(orders, games.compliance_rule, games.true_state)
             self._exact = self._own
-            if config.true_state != "exact":
-                self._exact = Referee(orders, config.compliance_rule)
+            if games.true_state != "exact":
+                self._exact = Referee(orders, games.compliance_rule)
 
     def before(self, actions: Any, infected: Any) -> None:
         for referee in self._each():
@@ -279,10 +277,10 @@ def shown_horizon(horizons: tuple[int, ...], player: Player) -> int:
     return max(*horizons, player.horizon or 1)
 
 
-def begin(config: EvaluateConfig, player: Player, first: int, orders: Numbers | None) -> Any:
+def begin(games: Games, player: Player, first: int, orders: Numbers | None) -> Any:
     """The defender of a cell, for the episodes that begin with number `first`."""
-    width = CHUNK if config.simulator == "phalanx" else 1
-    return player.begin(Start([config.seed, first], width, orders, config.sample))
+    width = CHUNK if games.simulator == "phalanx" else 1
+    return player.begin(Start([games.seed, first], width, orders, games.sample))
 
 
 def end(defender: Any) -> None:

@@ -1,172 +1,124 @@
-"""Play many episodes and say what they brought: mean, standard error, quantiles."""
+"""Play defenders of any kind, from Python: `phalanx.evaluate`."""
 
-import dataclasses
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
-from itertools import product
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from phalanx.cage2.workflow import NAMED_ORDERS, NUM_ORDERS, order_name, parse_order
+from phalanx.cage2.registration import CAGE2_ENVS
+from phalanx.display import progress_display
 from phalanx.errors import ConfigError
-from phalanx.play.episodes import StateCost, play_episodes
+from phalanx.files import write_json
+from phalanx.play.cells import Cell, chosen_workflows, play_cells
 from phalanx.play.evaluate_config import EvaluateConfig
-from phalanx.play.in_env import play_env
-from phalanx.play.players import Player, check_sampling, open_players
-from phalanx.statistics import interval
-from phalanx.training.recipe import Network, find_network
-
-QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One policy against one attacker over one horizon."""
-
-    policy: str
-    red_agent: str
-    horizon: int
-    episodes: int
-    mean: float
-    stderr: float
-    low: float
-    high: float
-    std: float
-    min: float
-    max: float
-    quantiles: dict[str, float]
-    workflow: str | None = None
-    """the order of repair that was to be followed"""
-    compliance: float | None = None
-    """share of all fixes that followed it; None without a fix"""
-    fixes_per_episode: float | None = None
-    share_without_fix: float | None = None
-    true_state: dict[str, Any] | None = None
-    """what saving on the true state brought, and how far compliance is off by it"""
+from phalanx.play.players import Player, open_player, player_of, remarks, trained_player
+from phalanx.play.scores import Scores
+from phalanx.play.trained import defender_of
+from phalanx.training.recipe import Network
+from phalanx.training.run import Run
 
 
-def play_cells(
-    config: EvaluateConfig,
-    played: Callable[[str, int, float], None] = lambda *_: None,
-    players: Sequence[Player] | None = None,
-    network: Network | None = None,
-) -> Iterator[Cell]:
-    """The cells of the table, one after the other. `played` hears: cell, episodes, mean.
+def evaluate(
+    defender: Any,
+    *,
+    leaderboard: bool = False,
+    red_agent: str | Sequence[str] | None = None,
+    horizon: int | Sequence[int] | None = None,
+    episodes: int = 1000,
+    rules: str | None = None,
+    seed: int = 0,
+    network: Network | str | None = None,
+    progress: bool | None = None,
+    **settings: Any,
+) -> Scores:
+    """Play many episodes with defenders of any kind; the returns, as `phalanx evaluate` has them.
 
-    players: those that the settings name, if not given.
-    network: the factory of a run's own network, if the settings do not name it.
+    phalanx.evaluate("champion", leaderboard=True)      # prints as the nine cells and their sum
+    phalanx.evaluate([run, "react-restore", Blue, model], red_agent="meander", horizon=50)
+
+    defender: a run, its folder, an exported file, a name, a policy of `load_defender`, a
+        Stable-Baselines3 model, or one of your own (docs/defenders.md); or a list of these.
+    red_agent, horizon: one or several; all of the challenge's if not given.
+    rules: those of the policy's training, or 2.1-leaderboard, if not given.
+    network: factory of the torch module, or its module:factory, if a run trained your own.
+    progress: show how far it is; None: only in a notebook.
+    settings: more of `phalanx evaluate --help`, such as sample, workflow, num_threads, env, json.
     """
-    if config.elsewhere:
-        yield from _cells_elsewhere(config, played, network)
-        return
-    if players is None:
-        players = open_players(config, network)
-    if config.sample:
-        check_sampling(players)
-    if config.judged_by is not None and any(
-        chosen_workflows(config, player.workflow) == [None] for player in players
-    ):
-        raise ConfigError("this policy is told no order; give --workflow instead of --judged-by")
-    for player in players:
-        workflows = chosen_workflows(config, player.workflow)
-        for workflow, red_agent in product(workflows, config.red_agent):
-            yield from _cells_against(config, player, workflow, red_agent, played)
+    given = list(defender) if isinstance(defender, list | tuple) else [defender]
+    entries = _apart([_entry(one, settings) for one in given])
+    names = tuple(one for one in entries if isinstance(one, str))
+    in_memory = [one for one in entries if isinstance(one, Player)]
+    own = {one.rules for one in in_memory} - {None}
+    if rules is None and not leaderboard and not names and len(own) == 1:
+        rules = own.pop()
+    judged = {one.compliance_rule for one in in_memory} - {None}
+    if not names and len(judged) == 1:
+        settings.setdefault("compliance_rule", judged.pop())
+    if red_agent is not None:
+        settings["red_agent"] = (red_agent,) if isinstance(red_agent, str) else tuple(red_agent)
+    if horizon is not None:
+        settings["horizon"] = tuple(horizon) if isinstance(horizon, Sequence) else (horizon,)
+    if network is not None:
+        settings["network"] = network if isinstance(network, str) else repr(network)
+    factory = None if isinstance(network, str) else network
+    config = EvaluateConfig(
+        target=names, leaderboard=leaderboard, episodes=episodes, rules=rules or "", seed=seed,
+        **settings,
+    )  # fmt: skip
+    if not entries or (config.elsewhere and len(names) < len(entries)):
+        raise ConfigError("give one or more defenders, all of CAGE-2 or all of other environments")
+    players = [
+        one if isinstance(one, Player) else open_player(one, config, factory)
+        for one in (() if config.elsewhere else entries)
+    ]
+    for line in remarks(players, config.rules):
+        warnings.warn(line, stacklevel=2)
+    scores = Scores(config, tuple(play(config, players, factory, progress)))
+    if config.json is not None:
+        write_json(config.json, scores.as_dict())
+    return scores
 
 
-def _cells_against(
-    config: EvaluateConfig,
-    player: Player,
-    workflow: str | None,
-    red_agent: str,
-    played: Callable[[str, int, float], None],
+def _entry(one: Any, settings: dict[str, Any]) -> str | Player:
+    """The name of a defender, or a defender in memory."""
+    if isinstance(one, str | Path):
+        return str(one)
+    if not isinstance(one, Run):
+        return player_of(one)
+    if one.config.env in CAGE2_ENVS:
+        return trained_player(str(one.folder.path), defender_of(one))
+    if callable(one.config.env) or ":" in one.config.env:
+        settings.setdefault("env", one.config.env)  # the user has named it, for training
+    return str(one.folder.path)
+
+
+def _apart(entries: list[str | Player]) -> list[str | Player]:
+    """Defenders of the same name get numbers; the same name twice is one defender."""
+    apart: dict[str, str | Player] = {}
+    for one in entries:
+        if isinstance(one, str):
+            apart[one] = one
+            continue
+        name, number = one.name, 1
+        while name in apart:
+            number += 1
+            name = f"{one.name} {number}"
+        apart[name] = replace(one, name=name)
+    return list(apart.values())
+
+
+def play(
+    config: EvaluateConfig, players: list[Player], network: Network | None, progress: bool | None
 ) -> Iterator[Cell]:
-    """A defender against one attacker, over each horizon."""
-    for horizons in played_together(config, player):
-        turns = "/".join(map(str, horizons))
-        heard = partial(played, f"{player.name} against {red_agent}, {turns} turns")
-        orders = order_numbers(workflow, config.episodes)
-        cost = None if config.true_state == "exact" or orders is None else StateCost()
-        results = play_episodes(config, player, red_agent, horizons, orders, heard, cost)
-        for k, horizon in enumerate(horizons):
-            cell = summarise(player.name, red_agent, horizon, results.returns[:, k])
-            if workflow is not None:
-                fixes, compliant = results.fixes[:, k], results.compliant[:, k]
-                cell = with_compliance(cell, workflow, fixes, compliant, config.true_state)
-                if cost is not None and horizon == max(horizons):
-                    figures = cost.figures(config.true_state, config.episodes)
-                    cell = dataclasses.replace(cell, true_state=figures)
-            yield cell
+    """The cells, one after the other, with a display for whoever watches."""
+    total = config.episodes * (len(config.policies) if config.elsewhere else len(players))
+    if not config.elsewhere:
+        total *= len(config.red_agent) * len(config.horizon) * len(chosen_workflows(config, None))
+    with progress_display("episodes", progress) as display:
+        task = display.add_task("starting", total=total, note="")
 
+        def played(name: str, episodes: int, mean: float) -> None:
+            display.update(task, advance=episodes, description=name, note=f"return {mean:.1f}")
 
-def _cells_elsewhere(
-    config: EvaluateConfig, played: Callable[[str, int, float], None], network: Network | None
-) -> Iterator[Cell]:
-    """Policies of another environment: one number each, and its interval."""
-    network = network or find_network(config.network)
-    for name, env in config.elsewhere.items():
-        returns = play_env(
-            config.checkpoints[name], config.env, config.episodes, config.seed, config.sample,
-            network, partial(played, f"{name} on {env}"),
-        )  # fmt: skip
-        yield summarise(name, env, 0, returns)
-
-
-def chosen_workflows(config: EvaluateConfig, trained_for: str | None) -> list[str | None]:
-    """The orders that are played: as asked for, else the one that the policy was trained for."""
-    if config.workflow_grid:
-        return [order_name(number) for number in range(NUM_ORDERS)]
-    if config.workflow == "named":
-        return list(NAMED_ORDERS)
-    return [config.workflow or trained_for]
-
-
-def order_numbers(workflow: str | None, episodes: int) -> npt.NDArray[np.int64] | None:
-    """The order of each episode; with `all` they take turns."""
-    if workflow is None:
-        return None
-    if workflow == "all":
-        return np.arange(episodes) % NUM_ORDERS
-    return np.full(episodes, parse_order(workflow))
-
-
-def played_together(config: EvaluateConfig, player: Player) -> list[tuple[int, ...]]:
-    """Short games are the beginnings of long ones, but for policies that see the time left.
-
-    And where fixes are judged at the end of an episode: each has its own.
-    """
-    horizons = config.horizon
-    if config.true_state == "episode_end":
-        return [(horizon,) for horizon in horizons]
-    if player.horizon is None:
-        return [horizons]
-    known = tuple(horizon for horizon in horizons if horizon <= player.horizon)
-    longer: list[tuple[int, ...]] = [(horizon,) for horizon in horizons if horizon > player.horizon]
-    return [known, *longer] if known else longer
-
-
-def summarise(policy: str, red_agent: str, horizon: int, returns: npt.NDArray[np.float64]) -> Cell:
-    return Cell(
-        policy=policy,
-        red_agent=red_agent,
-        horizon=horizon,
-        **interval(returns),
-        std=float(returns.std(ddof=1)),
-        min=float(returns.min()),
-        max=float(returns.max()),
-        quantiles={str(q): float(np.quantile(returns, q)) for q in QUANTILES},
-    )
-
-
-def with_compliance(cell: Cell, workflow: str, fixes: Any, compliant: Any, true_state: str) -> Cell:
-    """A cell, and how well its episodes followed the workflow: pooled over all fixes."""
-    judged = true_state != "off" and fixes.any()
-    return dataclasses.replace(
-        cell,
-        workflow=workflow,
-        compliance=float(compliant.sum() / fixes.sum()) if judged else None,
-        fixes_per_episode=float(fixes.mean()),
-        share_without_fix=float((fixes == 0).mean()),
-    )
+        yield from play_cells(config, played, players, network)

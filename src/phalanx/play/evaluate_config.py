@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from phalanx.agents import AGENTS, agent_path
 from phalanx.cage2.defenders import DEFENDERS, GREEDY
@@ -23,7 +23,7 @@ from phalanx.cage2.workflow import COMPLIANCE_RULES, parse_order
 from phalanx.errors import ConfigError, choices
 from phalanx.files import check_writable
 from phalanx.importing import place_of
-from phalanx.settings.fields import OneOf, OrWord, Within, checked
+from phalanx.settings.fields import OneOf, OrWord, Within, checked, section
 from phalanx.training.checkpoint import last_checkpoint, read_facts
 from phalanx.trust import check_named
 
@@ -34,35 +34,43 @@ OF_CAGE2 = (
 )  # fmt: skip
 
 
+class Games(NamedTuple):
+    """How episodes are played and judged, whoever plays them."""
+
+    episodes: int
+    rules: str
+    seed: int
+    num_threads: int | str
+    compliance_rule: str
+    judged_by: str | None = None
+    true_state: str = "exact"
+    simulator: str = "phalanx"
+    sample: bool = False
+
+    @property
+    def are_compiled(self) -> bool:
+        """Whether whole episodes of a compiled policy may be played in one call."""
+        return not self.sample and self.true_state == "exact"
+
+
 @checked
 @dataclass(frozen=True, kw_only=True)
 class EvaluateConfig:
     """Play many episodes with defenders of any kind; print the returns."""
 
+    section("defenders")
     target: tuple[str, ...] = field(default=(), metadata={"positional": True})
     """defenders: run folders, checkpoints, module:factory of your own (docs/defenders.md), names.
     Scripted: sleep, random, react-remove, react-restore (these if none is given); with a workflow
     also greedy, which repairs by the true state. Trained: champion, champion-final"""
     policy: tuple[str, ...] = ()
     """the same, as a flag"""
-    env: str | Callable[[], Any] | None = None
-    """the environment of a run on one of your own, module:factory: a file cannot name code"""
-    network: str | None = None
-    """the module:factory of a run that trained a torch network of your own"""
     sample: bool = False
     """draw a trained policy's actions instead of taking the most likely ones"""
-    simulator: Annotated[str, OneOf("phalanx", "cyborg")] = "phalanx"
-    """phalanx, or cyborg: the original, where it is installed (some 500 steps a second)"""
-    workflow: str | None = None
-    """order of repair to follow and be judged by; all: a mixture; named: six that have names"""
-    workflow_grid: bool = False
-    """all 120 orders, one after the other"""
-    judged_by: str | None = None
-    """judge by this order instead of the one that the policy is told"""
-    compliance_rule: str = ""
-    """how a fix is judged, host or type (see phalanx train --help); a run's own if not given"""
-    true_state: str = "exact"
-    """when the true state is fetched to judge a fix: exact, every:K turns, episode_end, off"""
+    network: str | None = None
+    """the module:factory of a run that trained a torch network of your own"""
+
+    section("game")
     leaderboard: bool = False
     """the challenge's nine cells under its rules, and their sum"""
     red_agent: tuple[str, ...] = RED_AGENTS
@@ -76,10 +84,28 @@ class EvaluateConfig:
     """rule set: 2.1-final or 2.1-leaderboard; a run's own (else 2.1-leaderboard) if not given"""
     seed: Annotated[int, Within(0, 2**64 - 1)] = 0
     """the only source of chance; equal seeds give equal tables"""
-    num_threads: Annotated[int | str, Within(1, MAX_THREADS), OrWord("auto")] = "auto"
-    """threads that play; results do not depend on it"""
+    simulator: Annotated[str, OneOf("phalanx", "cyborg")] = "phalanx"
+    """phalanx, or cyborg: the original, where it is installed (some 500 steps a second)"""
+    env: str | Callable[[], Any] | None = None
+    """the environment of a run on one of your own, module:factory: a file cannot name code"""
+
+    section("workflow")
+    workflow: str | None = None
+    """order of repair to follow and be judged by; all: a mixture; named: six that have names"""
+    workflow_grid: bool = False
+    """all 120 orders, one after the other"""
+    judged_by: str | None = None
+    """judge by this order instead of the one that the policy is told"""
+    compliance_rule: str = ""
+    """how a fix is judged, host or type (see phalanx train --help-all); a run's own if not given"""
+    true_state: str = "exact"
+    """when the true state is fetched to judge a fix: exact, every:K turns, episode_end, off"""
+
+    section("output")
     json: Path | None = None
     """also write the table to this file"""
+    num_threads: Annotated[int | str, Within(1, MAX_THREADS), OrWord("auto")] = "auto"
+    """threads that play; results do not depend on it"""
 
     def __post_init__(self) -> None:
         for name in self.policies:
@@ -136,9 +162,8 @@ class EvaluateConfig:
             raise ConfigError("greedy repairs in an order: give --workflow or --workflow-grid")
 
     @property
-    def plays_compiled(self) -> bool:
-        """Whether whole episodes of a compiled policy may be played in one call."""
-        return not self.sample and self.true_state == "exact"
+    def games(self) -> Games:
+        return Games(*(getattr(self, name) for name in Games._fields))
 
     @property
     def policies(self) -> tuple[str, ...]:

@@ -73,15 +73,10 @@ class ExplainConfig:
     @cached_property
     def played(self) -> EvaluateConfig:
         """The same episodes as `phalanx evaluate` plays."""
+        same = ("episodes", "rules", "workflow", "network", "seed", "num_threads", "json")
         return EvaluateConfig(
             target=(self.target,),
             red_agent=self.red_agent,
             horizon=(self.horizon,),
-            episodes=self.episodes,
-            rules=self.rules,
-            workflow=self.workflow,
-            network=self.network,
-            seed=self.seed,
-            num_threads=self.num_threads,
-            json=self.json,
+            **{name: getattr(self, name) for name in same},
         )

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
 import phalanx
 from phalanx.cage2.rules.scenario import CELLS, PUBLISHED
 from phalanx.cage2.workflow import parse_order, short_name
+from phalanx.display import new_table
 from phalanx.errors import ConfigError
-from phalanx.play.evaluate import Cell
+from phalanx.play.cells import Cell
 from phalanx.play.evaluate_config import EvaluateConfig
 
 TITLE = "Mean return ± its 95 % confidence interval"
@@ -89,11 +89,7 @@ class Scores:
 
 def by_horizon(config: EvaluateConfig, cells: Sequence[Cell], names: Sequence[str]) -> str:
     """A row per policy and attacker, a column per horizon."""
-    table = Table(box=SIMPLE_HEAD, title=f"{TITLE}, rules {config.rules}")
-    table.add_column("policy")
-    table.add_column("red agent")
-    for horizon in config.horizon:
-        table.add_column(f"{horizon} turns", justify="right")
+    table = _table(config, *(f"{horizon} turns" for horizon in config.horizon))
     by_cell = {(cell.policy, cell.red_agent, cell.horizon): cell for cell in cells}
     for policy, red_agent in product(names, config.red_agent):
         row = [by_cell.get((policy, red_agent, horizon)) for horizon in config.horizon]
@@ -104,10 +100,8 @@ def by_horizon(config: EvaluateConfig, cells: Sequence[Cell], names: Sequence[st
 
 def by_workflow(config: EvaluateConfig, cells: Sequence[Cell]) -> str:
     """A row per workflow, attacker and horizon: return, compliance, fixes; a grid's best first."""
-    table = Table(box=SIMPLE_HEAD, title=f"{TITLE}, rules {config.rules}")
-    names = ("policy", "workflow", "red agent", "turns", "return", "compliance", "fixes", "without")
-    for name in names:
-        table.add_column(name, justify="left" if name in names[:3] else "right")
+    names = ("turns", "return", "compliance", "fixes", "without")
+    table = _table(config, *names, words=("policy", "workflow", "red agent"))
     ranked = list(cells)
     if config.workflow_grid:
         ranked = sorted(cells, key=lambda c: (c.policy, c.red_agent, c.horizon, -c.mean))
@@ -146,9 +140,7 @@ def _state_line(cell: Cell) -> str:
 
 def beside_published(config: EvaluateConfig, cells: Sequence[Cell], names: Sequence[str]) -> str:
     """The cells beside the published scores of the challenge's best, and their sums."""
-    table = Table(box=SIMPLE_HEAD, title=f"{TITLE}, rules {config.rules}")
-    for name in ("policy", "red agent", "turns", "this policy", *PUBLISHED):
-        table.add_column(name, justify="left" if name in ("policy", "red agent") else "right")
+    table = _table(config, "turns", "this policy", *PUBLISHED)
     for policy in names:
         own = {(cell.red_agent, cell.horizon): cell for cell in cells if cell.policy == policy}
         for (red_agent, horizon), cell in own.items():
@@ -160,6 +152,12 @@ def beside_published(config: EvaluateConfig, cells: Sequence[Cell], names: Seque
             sums = [sum(scores.values()) for scores in PUBLISHED.values()]
             table.add_row(policy, "all nine", "", f"{mine:.2f}", *(f"{one:.2f}" for one in sums))
     return _text(table, _footer(config))
+
+
+def _table(
+    config: EvaluateConfig, *numbers: str, words: Sequence[str] = ("policy", "red agent")
+) -> Table:
+    return new_table(f"{TITLE}, rules {config.rules}", *words, *numbers, words=words)
 
 
 def _with_interval(cell: Cell) -> str:

@@ -1,15 +1,22 @@
 """Settings of `phalanx search`: those of training, and how the orders are searched."""
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-from phalanx.cage2.rules.scoring import ALIGNMENTS
 from phalanx.cage2.settings import count_cores
-from phalanx.cage2.workflow import NUM_ORDERS
+from phalanx.cage2.workflow import ALIGNMENTS, NUM_ORDERS
 from phalanx.errors import ConfigError
-from phalanx.settings.fields import OneOf, OrWord, Within, checked, setting_named
-from phalanx.training.config import MAX_NETWORKS, NO_STEPS, TrainConfig
+from phalanx.settings.fields import (
+    OneOf,
+    OrWord,
+    Within,
+    checked,
+    section,
+    setting_named,
+    values_of,
+)
+from phalanx.training.config import MAX_NETWORKS, NO_STEPS, NOT_SAVED, TrainConfig
 
 SPENDING = ("school_share", "finish_share")
 
@@ -23,55 +30,58 @@ class SearchConfig(TrainConfig):
     are measured one after the other, chosen by a Gaussian process; the best few are played again on
     fresh dice, the winner is trained further on its own order, and at the end it is played beside
     the runners-up and beside the same learner without workflows. All flags of phalanx train that
-    concern CAGE-2 and PPO can be given too.
+    concern CAGE-2 and PPO can be given too; --help-all has them.
     """
 
+    section("search")
+    red_agent: str = "b_line"
+    """attacker: b_line, meander, sleep, b_line_detour, meander_rescan, coin, or a mixture"""
+    total_episodes: Annotated[int | None, Within(1, 10**12), NO_STEPS] = 100_000
+    """budget of the search, in episodes played by all networks, trained or measured; all shards"""
     num_envs: Annotated[int | str, Within(1, MAX_NETWORKS), OrWord("auto")] = field(
         default=200, metadata={"aliases": ("--n-envs",)}
     )
     """networks side by side"""
-    total_episodes: Annotated[int | None, Within(1, 10**12), NO_STEPS] = 100_000
-    """budget of the search, in episodes played by all networks, trained or measured; all shards"""
-    red_agent: str = "b_line"
-    """attacker: b_line, meander, sleep, b_line_detour, meander_rescan, coin, or a mixture"""
-    turn_weights: Annotated[str, OneOf("leaderboard", "flat")] = "flat"
-    """flat: the return of whole episodes; or leaderboard"""
-    minibatch_size: Annotated[int, Within(1, 10**9)] = 1000
-    """rows of a gradient step"""
-    alignment: Annotated[str, OneOf(*ALIGNMENTS)] = "gate"
-    """gate: compliance is held just above its threshold; delta, per_fix: as in phalanx train"""
     policy: Annotated[str, OneOf("shared", "separate")] = "shared"
     """shared: one network, told its order; separate: one each, begun with the nearest order's"""
-    max_episodes: Annotated[int, Within(0, 10**9)] = 2000
-    """training that an order may get of its own before it is measured"""
-    patience: Annotated[int, Within(1, 10**6)] = 5
-    """updates without a gain in return after which an order's own training ends"""
-    measure_episodes: Annotated[int, Within(2, 10**7)] = 250
-    """episodes by which an order is measured, with the same dice for all"""
-    gp_beta: Annotated[float, Within(0, 1e6)] = 2.0
-    """how much uncertainty attracts: the next order has the highest mean + beta * std"""
+    exhaustive: bool = False
+    """measure all 120 orders, in the order of their numbers"""
+    baseline: bool = True
+    """train the same learner without workflows, for as many episodes, to compare with"""
+    start_from: str | None = None
+    """instead of school: the network of a run or checkpoint trained with --workflow all"""
+    resume: Path | None = None
+    """continue the search in this folder; its settings stay as they are"""
+    shard: str = "1/1"
+    """i/n: search the i-th of n parts of the orders, with its share of the budget"""
+    merge: tuple[Path, ...] = ()
+    """join the finished shards in these folders, with the settings that they were searched with"""
+
+    section("search", rarely=True)
+    alignment: Annotated[str, OneOf(*ALIGNMENTS)] = "gate"
+    """gate: compliance is held just above its threshold; delta, per_fix: as in phalanx train"""
     school_share: Annotated[float, Within(0, 1)] = 0.5
     """share of the budget for what all orders have in common"""
     finish_share: Annotated[float, Within(0, 1)] = 0.4
     """share of the budget for training the winner on its own order"""
+    measure_episodes: Annotated[int, Within(2, 10**7)] = 250
+    """episodes by which an order is measured, with the same dice for all"""
+    max_episodes: Annotated[int, Within(0, 10**9)] = 2000
+    """training that an order may get of its own before it is measured"""
+    patience: Annotated[int, Within(1, 10**6)] = 5
+    """updates without a gain in return after which an order's own training ends"""
+    gp_beta: Annotated[float, Within(0, 1e6)] = 2.0
+    """how much uncertainty attracts: the next order has the highest mean + beta * std"""
     finalists: Annotated[int, Within(1, NUM_ORDERS)] = 5
     """orders that are played again before a winner is named"""
     final_episodes: Annotated[int, Within(2, 10**7)] = 500
     """... for so many episodes each"""
     confirm_episodes: Annotated[int, Within(2, 10**7)] = 4000
     """episodes of the last table, beyond the budget"""
-    exhaustive: bool = False
-    """measure all 120 orders, in the order of their numbers"""
-    baseline: bool = True
-    """train the same learner without workflows, for as many episodes, to compare with"""
-    shard: str = "1/1"
-    """i/n: search the i-th of n parts of the orders, with its share of the budget"""
-    start_from: str | None = None
-    """instead of school: the network of a run or checkpoint trained with --workflow all"""
-    resume: Path | None = None
-    """continue the search in this folder; its settings stay as they are"""
-    merge: tuple[Path, ...] = ()
-    """join the finished shards in these folders, with the settings that they were searched with"""
+    turn_weights: Annotated[str, OneOf("leaderboard", "flat")] = "flat"
+    """flat: the return of whole episodes; or leaderboard"""
+    minibatch_size: Annotated[int, Within(1, 10**9)] = 1000
+    """rows of a gradient step"""
 
     given: ClassVar[frozenset[str]]  # names of the settings that were given, not left to defaults
 
@@ -185,11 +195,9 @@ class SearchConfig(TrainConfig):
 
     def train_settings(self) -> dict[str, Any]:
         """What a training run inside the search takes over."""
-        mine = {item.name: getattr(self, item.name) for item in fields(TrainConfig)}
-        for name in ("resume", "config", "name", "output_dir", "total_episodes", "duration"):
-            mine.pop(name)
-        mine["num_threads"] = self.threads
-        return mine
+        own = self.__dataclass_fields__.keys() - TrainConfig.__dataclass_fields__.keys()
+        own |= {*NOT_SAVED, "total_episodes", "duration"}
+        return values_of(self, but=own) | {"num_threads": self.threads}
 
     @property
     def threads(self) -> int | str:
@@ -200,10 +208,7 @@ class SearchConfig(TrainConfig):
 
     def as_task(self) -> dict[str, Any]:
         """The settings for a task on another machine, which has one core for it."""
-        mine = {item.name: getattr(self, item.name) for item in fields(self)}
-        elsewhere = ("resume", "config", "name", "output_dir", "start_from", "ray_address", "merge")
-        for name in elsewhere:
-            mine.pop(name)
+        mine = values_of(self, but={*NOT_SAVED, "start_from", "ray_address", "merge"})
         return mine | {"runner": "local", "num_threads": 1}
 
     def as_dict(self) -> dict[str, Any]:

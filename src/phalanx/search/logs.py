@@ -13,7 +13,9 @@ from phalanx.errors import RunError
 from phalanx.files import read_plain
 from phalanx.search.config import SearchConfig
 from phalanx.search.surrogate import Visit
+from phalanx.settings.fields import values_of
 from phalanx.training.checkpoint import last_checkpoint
+from phalanx.training.config import NOT_SAVED
 from phalanx.trust import check_cluster, check_named
 
 UPDATE_COLUMNS = (
@@ -124,9 +126,7 @@ def read_summary(folder: Path) -> dict[str, Any]:
         if not isinstance(facts["winner"], int | None):
             raise TypeError
         facts["visits"] = [Visit(**visit) for visit in facts["visits"]]
-        as_tuples: dict[str, Any]
-        as_tuples = {k: tuple(v) if isinstance(v, list) else v for k, v in facts["config"].items()}
-        facts["config"] = SearchConfig(**as_tuples).as_dict()  # all of them, each of its kind
+        facts["config"] = SearchConfig(**facts["config"]).as_dict()  # all of them, each of its kind
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise RunError(f"{folder} holds no search; give folders of phalanx search") from None
     return dict(facts)
@@ -164,9 +164,8 @@ def check_that_they_fit(folders: Sequence[Path], shards: Sequence[dict[str, Any]
 
 def joined_settings(given: SearchConfig, shards: Sequence[dict[str, Any]]) -> SearchConfig:
     """The settings of the search that the shards are parts of, with what was given besides."""
-    theirs: dict[str, Any]
-    theirs = {k: tuple(v) if isinstance(v, list) else v for k, v in shards[0]["config"].items()}
-    theirs["baseline"] = any(shard["config"]["baseline"] for shard in shards)
+    both = {"baseline": any(shard["config"]["baseline"] for shard in shards)}
+    theirs = values_of(SearchConfig(**shards[0]["config"] | both), but={*NOT_SAVED, "merge"})
     where = given.merge[0] / "summary.json"
     check_named(theirs, {"network": given.network}, where)
     check_cluster(theirs, {"ray_address": given.ray_address}, where)

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from phalanx.cage2.workflow import order_name
 from phalanx.play.episodes import play_episodes
-from phalanx.play.evaluate_config import EvaluateConfig
+from phalanx.play.evaluate_config import Games
 from phalanx.play.players import trained_player
 from phalanx.play.trained import TrainedDefender
 from phalanx.search.config import SearchConfig
@@ -56,12 +56,9 @@ def measure(
     name: str,
 ) -> Measured:
     """Play a policy that is told an order; equal `dice` are equal games for all policies."""
-    settings = EvaluateConfig(
-        episodes=episodes, rules=config.rules,
-        seed=(config.seed + dice) % 2**63, num_threads=config.threads,
-        compliance_rule=config.compliance_rule, horizon=(config.horizon,),
-    )  # fmt: skip
+    seed = (config.seed + dice) % 2**63
+    games = Games(episodes, config.rules, seed, config.threads, config.compliance_rule)
     orders = np.full(episodes, number)
     player = trained_player(name, defender)
-    played = play_episodes(settings, player, config.red_agent, (config.horizon,), orders)
+    played = play_episodes(games, player, config.red_agent, (config.horizon,), orders)
     return Measured(number, name, played.returns[:, 0], played.fixes[:, 0], played.compliant[:, 0])

@@ -29,6 +29,7 @@ from phalanx.search.logs import (
 )
 from phalanx.search.surrogate import Beliefs, Visit
 from phalanx.search.trials import CONFIRM, FINAL, Outcome, Workshop, try_far_away
+from phalanx.settings.fields import check_same
 from phalanx.settings.yaml_file import read_settings
 from phalanx.statistics import interval
 from phalanx.training.checkpoint import last_checkpoint
@@ -357,12 +358,7 @@ class Search:
             return
         saved = read_summary(self.folder.path)
         mine = self.config.as_dict()
-        differ = [k for k in mine if k not in MAY_CHANGE and mine[k] != saved["config"].get(k)]
-        if differ:
-            raise RunError(
-                f"{self.folder.path} was searched with another {', '.join(differ)}; leave that "
-                "out, or begin a new search"
-            )
+        check_same(self.folder.path, mine, saved["config"], MAY_CHANGE, "searched")
         self.visits = saved["visits"]
         self.finals, self.winner = saved["finals"], saved["winner"]
         self.spent, self.seconds = saved["spent"], saved["seconds"]

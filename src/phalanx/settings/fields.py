@@ -5,7 +5,10 @@ IMPALA = Only("--algo impala", lambda mine: mine.algo == "impala")
 @checked
 @dataclass(frozen=True, kw_only=True)
 class Mine:
+    section("algorithm")
     algo: Annotated[str, OneOf("ppo", "impala")] = "ppo"
+    "the string under a field is its help on the command line"
+    section("algorithm", rarely=True)
     replay: Annotated[int, Within(0, 100), IMPALA] = 0
 
 Mine(replay=-1)  # ConfigError: replay must be from 0 to 100, got -1
@@ -13,7 +16,7 @@ without_effect(Mine(replay=4))  # {"replay": "--algo impala"}
 """
 
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from functools import cache, wraps
@@ -21,7 +24,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, TypeVar, Union
 
-from phalanx.errors import ConfigError, choices
+from phalanx.errors import ConfigError, RunError, choices
 
 LONGEST_TEXT = 10_000
 LONGEST_LIST = 256
@@ -102,6 +105,13 @@ class Only:
     holds: Callable[[Any], bool]
 
 
+def section(heading: str, *, rarely: bool = False) -> None:
+    """Put the fields below under a heading of the help, which is read from the class's source.
+
+    rarely: only `--help-all` shows them.
+    """
+
+
 def checked(config: Class) -> Class:
     """A dataclass whose values are checked and understood before it is made."""
     plain = config.__init__  # type: ignore[misc]
@@ -134,6 +144,12 @@ def effective(config: Any) -> Any:
     return replace(config, **{name: defaults[name] for name in without_effect(config)})
 
 
+def values_of(config: Any, but: Container[str] = ()) -> dict[str, Any]:
+    """Settings by name."""
+    names = (item.name for item in fields(config) if item.name not in but)
+    return {name: getattr(config, name) for name in names}
+
+
 @cache
 def hints_of(config: type) -> dict[str, tuple[Any, tuple[Any, ...]]]:
     """The type of each field, and what is noted beside it."""
@@ -164,9 +180,24 @@ def setting_named(config: type, name: str) -> str:
     name = aliases_of(config).get(name, name)
     if name not in known:
         near = get_close_matches(name, known, n=1, cutoff=0.7)
-        hint = f"did you mean {near[0]}?" if near else "see --help for all that there are"
+        hint = f"did you mean {near[0]}?" if near else "see --help-all for all that there are"
         raise ConfigError(f"there is no setting {name!r:.80}; {hint}")
     return name
+
+
+def check_same(
+    folder: Path, mine: Mapping[str, Any], saved: Mapping[str, Any], but: Container[str], done: str
+) -> None:
+    """Refuse to go on in a folder with other settings than it was begun with.
+
+    but: settings that may change. done: what was done there, such as "trained".
+    """
+    differ = [name for name in mine if name not in but and mine[name] != saved.get(name)]
+    if differ:
+        raise RunError(
+            f"{folder} was {done} with another {', '.join(differ)}; leave that out, or begin a new "
+            f"{'search' if done == 'searched' else 'run'}"
+        )
 
 
 def _named(config: type, given: dict[str, Any]) -> dict[str, Any]:

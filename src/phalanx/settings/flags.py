@@ -1,4 +1,4 @@
-"""From the command line and YAML files to the frozen settings of `config.py`, and back to help."""
+"""From the command line and YAML files to frozen settings, and from their classes to help."""
 
 import ast
 import dataclasses
@@ -7,11 +7,11 @@ import math
 import re
 import textwrap
 import typing
-from argparse import ArgumentParser
+from argparse import SUPPRESS, ArgumentParser, _ActionsContainer
 from itertools import pairwise
 from pathlib import Path
 from types import UnionType
-from typing import Any, Union
+from typing import Any, NamedTuple, Union
 
 from phalanx.configs import config_path
 from phalanx.errors import ConfigError
@@ -22,24 +22,51 @@ from phalanx.trust import check_cluster, check_named
 NOT_IN_FILES = ("resume", "config")
 
 
-def add_flags(parser: ArgumentParser, config: type) -> None:
-    """A flag (or a positional argument) for every field of a config class; all values are words."""
-    helps = field_helps(config)
-    for item in dataclasses.fields(config):
-        kind, many = _kind_of(config, item.name)
-        text = helps[item.name] + _default_text(item)
-        metavar = item.metadata.get("metavar", item.name.upper())
+class Help(NamedTuple):
+    """What stands around a field in its class."""
+
+    section: str
+    is_rare: bool
+    """shown by --help-all only"""
+    text: str
+
+
+def add_flags(parser: ArgumentParser, config: type, everything: bool = False) -> None:
+    """A flag (or a positional argument) for every field of a config class; all values are words.
+
+    everything: explain also those that are rarely used.
+    """
+    helps, heading, usage = helps_of(config), "", [parser.prog]
+    group: _ActionsContainer = parser
+    for name, (section, is_rare, text) in helps.items():
+        item = config.__dataclass_fields__[name]  # type: ignore[attr-defined]
+        kind, many = _kind_of(config, name)
+        text = SUPPRESS if is_rare and not everything else text + _default_text(item)
+        metavar = item.metadata.get("metavar", name.upper())
         options: dict[str, Any] = {"help": text.replace("%", "%%"), "metavar": metavar}
         if item.metadata.get("positional"):
-            nargs = "*" if many else None if item.default is dataclasses.MISSING else "?"
-            parser.add_argument(item.name, nargs=nargs, **options)
+            is_needed = item.default is dataclasses.MISSING
+            parser.add_argument(name, nargs="*" if many else None if is_needed else "?", **options)
+            usage.append(metavar if is_needed else f"[{metavar}{' ...' * many}]")
             continue
         if many:
             options |= {"nargs": "+", "action": "extend"}
         elif kind is bool:  # --flag, --flag true, --flag false
             options |= {"nargs": "?", "const": "true"}
-        flags = (f"--{_dashed(item.name)}", *item.metadata.get("aliases", ()))
-        parser.add_argument(*flags, dest=item.name, **options)
+        if section != heading:
+            heading, group = section, parser.add_argument_group(section)
+        group.add_argument(*flags_of(item), dest=name, **options)
+    has_rare = any(help.is_rare for help in helps.values())
+    more = "show the same with all flags" if has_rare else SUPPRESS
+    parser.add_argument("--help-all", action="help", help=more)
+    parser.usage = " ".join([*usage, "[flags]"])
+
+
+def flags_of(item: Any) -> tuple[str, ...]:
+    """The flag of a field, and its other names; a positional argument has none."""
+    if item.metadata.get("positional"):
+        return ()
+    return (f"--{_dashed(item.name)}", *item.metadata.get("aliases", ()))
 
 
 def from_flags(config: type, values: dict[str, Any]) -> Any:
@@ -103,15 +130,19 @@ def from_words(config: Any, name: str, words: str | list[str]) -> Any:
     return _convert(name, kind, words)
 
 
-def field_helps(config: type) -> dict[str, str]:
-    """The string under each field."""
-    helps = {}
-    for kind in reversed([kind for kind in config.__mro__ if dataclasses.is_dataclass(kind)]):
+def helps_of(config: type) -> dict[str, Help]:
+    """The section of each field and the string under it; what is inherited is last, and rare."""
+    helps: dict[str, Help] = {}
+    for kind in filter(dataclasses.is_dataclass, config.__mro__):
         body = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0].body  # type: ignore[attr-defined]
+        section, rare = "", list[ast.keyword]()
         for statement, below in pairwise(body):
-            if isinstance(statement, ast.AnnAssign) and isinstance(below, ast.Expr):
-                text = ast.literal_eval(below.value)
-                helps[statement.target.id] = " ".join(text.split())  # type: ignore[union-attr]
+            match statement, below:
+                case ast.Expr(ast.Call(args=[ast.Constant(str(section))], keywords=rare)), _:
+                    pass
+                case ast.AnnAssign(ast.Name(name)), ast.Expr(ast.Constant(str(text))):
+                    is_rare = bool(rare) or kind is not config
+                    helps.setdefault(name, Help(section, is_rare, " ".join(text.split())))
     return helps
 
 

@@ -1,7 +1,4 @@
-"""Settings of every command: frozen dataclasses whose fields are the command line's flags.
-
-The string under a field is its help. What cannot work is refused when the object is made.
-"""
+"""Settings of `phalanx train`."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -11,31 +8,35 @@ from typing import Annotated, Any
 
 from phalanx.agents import AGENTS
 from phalanx.cage2.registration import CAGE2_ENVS
-from phalanx.cage2.rules.observation import OBS_SIZES
 from phalanx.cage2.rules.scenario import DEFAULT_RULES
-from phalanx.cage2.rules.scoring import ALIGNMENTS
 from phalanx.cage2.settings import (
     MAX_HORIZON,
     MAX_THREADS,
+    OBSERVATIONS,
     original_red_agent_weights,
     red_agent_weights,
     rule_set_number,
 )
-from phalanx.cage2.workflow import COMPLIANCE_RULES, parse_order
+from phalanx.cage2.workflow import ALIGNMENTS, COMPLIANCE_RULES, parse_order
 from phalanx.configs import NO_CONFIG, zoo_path
 from phalanx.errors import ConfigError
-from phalanx.files import check_writable
 from phalanx.importing import place_of
-from phalanx.settings.fields import Above, FolderName, OneOf, Only, OrWord, Within, checked
+from phalanx.settings.fields import (
+    Above,
+    FolderName,
+    OneOf,
+    Only,
+    OrWord,
+    Within,
+    checked,
+    section,
+    values_of,
+)
 
 MAX_NETWORKS = 100_000_000
 MOST_LAYERS = 16
-ALGORITHMS = ("ppo", "impala", "a3c")
+NOT_SAVED = ("resume", "config", "output_dir", "name")  # each run has its own
 TASKS = {"continuous", "images"}  # that ppo has defaults of its own for
-BENCHMARKS = ("sim", "train", "learner", "runners", "cluster")
-BENCH_SECONDS = {"sim": 0.3, "train": 2.0, "learner": 2.0, "runners": 1.0, "cluster": 2.0}
-RUNNER_WORK = ("nothing", "computes", "waits", "one-slow", "cyborg", "images", "signals")
-
 
 # When a setting has an effect.
 RAY = Only("--runner ray", lambda run: run.runner == "ray")
@@ -70,8 +71,6 @@ GATE = Only(
 )
 BUILT_IN = Only("the built-in networks", lambda run: run.network is None)
 NO_STEPS = Only("runs without --total-steps", lambda run: run.total_steps is None)
-SIM = Only("phalanx bench sim", lambda bench: bench.what == "sim")
-RUNNERS = Only("phalanx bench runners", lambda bench: bench.what == "runners")
 
 
 def by_env(cage2: Any, other: Any, **metadata: Any) -> Any:
@@ -93,47 +92,34 @@ class TrainConfig:
     samples ahead (--algo impala, --algo a3c) depends on who is ready first.
     """
 
+    section("game")
     env: str | Callable[[], Any] = "cage2"
     """cage2, a Gymnasium id such as CartPole-v1, module:factory, or cyborg (the original); from
     Python also a function that builds one environment"""
-    algo: Annotated[str, OneOf("", *ALGORITHMS)] = ""
-    """ppo, impala (samplers out of step, V-trace), or a3c (workers that share weights); ppo if not
-    given, with --runner ray impala"""
-    runner: Annotated[str, OneOf("local", "ray")] = "local"
-    """where environments are played: local (this machine), or ray (samplers on a cluster)"""
-    ray_address: Annotated[str | None, RAY] = None
-    """auto or HOST:PORT of a running Ray cluster; a small one on this machine if not given"""
-    cpus_per_sampler: Annotated[float | None, Above(0, 1024), RAY] = None
-    """ray: CPUs that a sampler reserves; an even share of the cluster's if not given, at most 1"""
-    num_envs: Annotated[int | str, Within(1, MAX_NETWORKS), OrWord("auto")] = by_env(
-        512, "auto", aliases=("--n-envs",)
-    )
-    """environments side by side; auto: the fastest number, by a short trial (the seed gives the
-    same run again only with the number that was chosen)"""
-    num_workers: Annotated[int | str, Within(0, 1024), OrWord("auto"), WORKERS] = "auto"
-    """processes that step environments other than CAGE-2; 0: this one; auto: by a short trial"""
-    num_envs_per_worker: Annotated[int | None, Within(1, MAX_NETWORKS)] = None
-    """sets --n-envs to this times --num-workers (with ray, times --num-samplers)"""
-    wait_for: Annotated[int | str, Within(1, MAX_NETWORKS), OrWord("all"), POOL] = "all"
-    """rows that the policy waits for; fewer than all never wait for a slow environment"""
-    step_timeout: Annotated[float, Above(0, 1e6), POOL] = 60.0
-    """seconds after which an environment's step is taken to hang"""
-    max_restarts: Annotated[int, Within(0, 10**9), POOL_OR_RAY] = 20
-    """failed environments and workers that are replaced before the run gives up"""
-    overlap: Annotated[bool, IN_STEP] = by_env(False, True)
-    """collect the next rollout while learning from the last, one update old; not with --wait-for"""
-    sync_every: Annotated[int, Within(1, 10**6), NOT_A3C] = 1
-    """rollouts after which samplers take new weights; no ppo batch is older than that"""
-    num_samplers: Annotated[int, Within(1, 10_000), SAMPLERS] = 2
-    """impala on CAGE-2: threads that play, each its share of the networks; ray: actors"""
-    replay: Annotated[int, Within(0, 100), IMPALA] = 0
-    """impala: past rollouts to learn from again for each new one"""
-    rho_bar: Annotated[float, Within(0, 1e6), IMPALA] = 1.0
-    """impala: bound of the importance weights of values"""
-    c_bar: Annotated[float, Within(0, 1e6), IMPALA] = 1.0
-    """impala: bound of how far they are passed back"""
-    pg_rho_bar: Annotated[float, Above(0, 1e6), IMPALA] = 1.0
-    """impala: bound of the importance weights of the policy's gradient"""
+    red_agent: Annotated[str, GAME] = "b_line=0.5,meander=0.5"
+    """attacker: b_line, meander, sleep, b_line_detour, meander_rescan, coin, or a mixture"""
+    horizon: Annotated[int, Within(1, MAX_HORIZON), GAME] = 100
+    """turns of an episode"""
+    rules: Annotated[str, GAME] = DEFAULT_RULES
+    """rule set: 2.1-final, or 2.1-leaderboard as the challenge was scored"""
+    observation: Annotated[str, OneOf(*OBSERVATIONS), GAME] = "history"
+    """what the actor sees: bits (the 52), history (and what a defender can remember), or memory
+    (and more of it: own repairs, exploits counted, decoys that red has found, red's style); truth
+    is what no defender can see: a bound"""
+
+    section("game", rarely=True)
+    actions: Annotated[str, OneOf("useful", "all"), CAGE2] = "useful"
+    """useful: leave out actions that can never help; or all"""
+    critic_truth: Annotated[bool, CAGE2] = True
+    """let the critic (never the actor) see the true state while training"""
+    turn_weights: Annotated[str, OneOf("leaderboard", "flat"), CAGE2] = "leaderboard"
+    """leaderboard: a reward counts once for each horizon (30, 50, 100) that it is in; or flat"""
+    restore_curriculum: Annotated[float, Within(0, 1), CAGE2] = 0.4
+    """share of the run in which the price of Restore rises from a fifth to the whole"""
+    condition: Annotated[tuple[float, ...], Within(-1e6, 1e6), CAGE2] = ()
+    """numbers put after every observation, such as the 25 that name an order of repair"""
+
+    section("budget")
     total_episodes: Annotated[int | None, Within(1, 10**12), NO_STEPS] = by_env(
         200_000, None, aliases=("--episodes",)
     )
@@ -145,55 +131,33 @@ class TrainConfig:
     duration: Annotated[float | None, Above(0, 1e6)] = None
     """stop after so many hours of training at the latest, those before --resume included; schedules
     follow the time, so that the weights depend on this machine's speed"""
+
+    section("algorithm")
+    algo: Annotated[str, OneOf("", "ppo", "impala", "a3c")] = ""
+    """ppo, impala (samplers out of step, V-trace), or a3c (workers that share weights); ppo if not
+    given, with --runner ray impala"""
+    learning_rate: Annotated[float, Above(0, 10)] = by_env(
+        1e-3, 1e-3, impala=(1e-3, 2e-3), a3c=(1e-3, 3e-3), images=3e-3, aliases=("--lr",)
+    )
+    """of the optimiser, at the start"""
+    hidden: Annotated[tuple[int, ...], Within(1, 8192), BUILT_IN] = (64, 64)
+    """hidden layers of actor and critic"""
+    seed: Annotated[int, Within(0, 2**64 - 1)] = 0
+    """the only source of chance"""
+
+    section("algorithm", rarely=True)
+    final_learning_rate: Annotated[float, Within(0, 10)] = by_env(1e-5, 0.0)
+    """learning rate at the end; linear in between"""
     update_steps: Annotated[int, Within(1, 10**6)] = by_env(
         100, 128, impala=(100, 32), a3c=(100, 8)
     )
     """steps of each environment between updates"""
-    red_agent: Annotated[str, GAME] = "b_line=0.5,meander=0.5"
-    """attacker: b_line, meander, sleep, b_line_detour, meander_rescan, coin, or a mixture"""
-    rules: Annotated[str, GAME] = DEFAULT_RULES
-    """rule set: 2.1-final, or 2.1-leaderboard as the challenge was scored"""
-    observation: Annotated[str, OneOf(*OBS_SIZES), GAME] = "history"
-    """what the actor sees: bits (the 52), history (and what a defender can remember), or memory
-    (and more of it: own repairs, exploits counted, decoys that red has found, red's style); truth
-    is what no defender can see: a bound"""
-    horizon: Annotated[int, Within(1, MAX_HORIZON), GAME] = 100
-    """turns of an episode"""
-    condition: Annotated[tuple[float, ...], Within(-1e6, 1e6), CAGE2] = ()
-    """numbers put after every observation, such as the 25 that name an order of repair"""
-    workflow: str | None = None
-    """order of repair to follow, such as defender,op_server,enterprise,op_host,user; or all"""
-    alignment_lambda: Annotated[float, Within(0, 1e6), WORKFLOW] = 10.0
-    """what following the workflow is worth in a whole episode; 0 measures compliance only"""
-    alignment: Annotated[str, OneOf(*ALIGNMENTS), WORKFLOW] = "delta"
-    """delta: an episode's sum is lambda times its compliance; per_fix: ± lambda/20 for each fix;
-    gate: what a fix gains and costs is moved until compliance stays just above its threshold"""
-    gate_start: Annotated[float, Within(0, 1), GATE] = 0.4
-    """gate: share of the run in which fixes are free, and blue learns to defend"""
-    compliance_rule: Annotated[str, OneOf(*COMPLIANCE_RULES), WORKFLOW] = "host"
-    """host: the target is infected, and nothing of a better type; type: as earlier systems judged,
-    to compare with them: 24 orders forbid every fix (User0 is always infected), and a healthy
-    neighbour of an infected host may be restored"""
-    compliance_threshold: Annotated[float, Within(0, 1), WORKFLOW] = 0.9
-    """compliance that a policy must reach to count as following its workflow"""
-    min_fixes: Annotated[float, Within(0, 1e6), WORKFLOW] = 1.0
-    """... and fixes per episode: one lucky fix is not enough"""
-    hidden: Annotated[tuple[int, ...], Within(1, 8192), BUILT_IN] = (64, 64)
-    """hidden layers of actor and critic"""
-    network: str | None = None
-    """a torch network of your own, as module:factory; see docs/how-it-works.md"""
     k_epochs: Annotated[int, Within(1, 1000), NOT_A3C] = by_env(4, 8, impala=(1, 1), images=1)
     """passes over each rollout"""
     minibatch_size: Annotated[int, Within(1, 10**9), NOT_A3C] = by_env(
         4096, 256, impala=(2048, 512), images=64
     )
     """rows of a gradient step"""
-    learning_rate: Annotated[float, Above(0, 10)] = by_env(
-        1e-3, 1e-3, impala=(1e-3, 2e-3), a3c=(1e-3, 3e-3), images=3e-3, aliases=("--lr",)
-    )
-    """at the start"""
-    final_learning_rate: Annotated[float, Within(0, 10)] = by_env(1e-5, 0.0)
-    """at the end; linear in between"""
     gamma: Annotated[float, Within(0, 1)] = by_env(0.995, 0.99)
     """discount of a turn"""
     gae_lambda: Annotated[float, Within(0, 1)] = by_env(0.98, 0.95)
@@ -225,39 +189,101 @@ class TrainConfig:
     noise_memory: Annotated[float, Within(0, 0.999), POOL] = 0.0
     """continuous actions: how much of a step's noise is left in the next one; near 1, what is tried
     lasts for many steps, for tasks in which a short push leads nowhere"""
-    critic_truth: Annotated[bool, CAGE2] = True
-    """let the critic (never the actor) see the true state while training"""
-    turn_weights: Annotated[str, OneOf("leaderboard", "flat"), CAGE2] = "leaderboard"
-    """leaderboard: a reward counts once for each horizon (30, 50, 100) that it is in; or flat"""
-    restore_curriculum: Annotated[float, Within(0, 1), CAGE2] = 0.4
-    """share of the run in which the price of Restore rises from a fifth to the whole"""
-    actions: Annotated[str, OneOf("useful", "all"), CAGE2] = "useful"
-    """useful: leave out actions that can never help; or all"""
-    device: Annotated[str, OneOf("auto", "cpu", "cuda")] = "auto"
-    """cpu or cuda; auto: cuda for a network of your own if there is one, else cpu"""
+    replay: Annotated[int, Within(0, 100), IMPALA] = 0
+    """impala: past rollouts to learn from again for each new one"""
+    rho_bar: Annotated[float, Within(0, 1e6), IMPALA] = 1.0
+    """impala: bound of the importance weights of values"""
+    c_bar: Annotated[float, Within(0, 1e6), IMPALA] = 1.0
+    """impala: bound of how far they are passed back"""
+    pg_rho_bar: Annotated[float, Above(0, 1e6), IMPALA] = 1.0
+    """impala: bound of the importance weights of the policy's gradient"""
+    network: str | None = None
+    """a torch network of your own, as module:factory; see docs/how-it-works.md"""
     learner: Annotated[str, OneOf("auto", "compiled", "torch")] = "auto"
     """compiled: fused kernels on the CPU; torch: plain autograd, for cuda and your own networks"""
+    device: Annotated[str, OneOf("auto", "cpu", "cuda")] = "auto"
+    """cpu or cuda; auto: cuda for a network of your own if there is one, else cpu"""
     compile: bool = False
     """compile the torch network (torch.compile)"""
-    seed: Annotated[int, Within(0, 2**64 - 1)] = 0
-    """the only source of chance"""
+
+    section("workers")
+    num_envs: Annotated[int | str, Within(1, MAX_NETWORKS), OrWord("auto")] = by_env(
+        512, "auto", aliases=("--n-envs",)
+    )
+    """environments side by side; auto: the fastest number, by a short trial (the seed gives the
+    same run again only with the number that was chosen)"""
+    num_workers: Annotated[int | str, Within(0, 1024), OrWord("auto"), WORKERS] = "auto"
+    """processes that step environments other than CAGE-2; 0: this one; auto: by a short trial"""
     num_threads: Annotated[int | str, Within(1, MAX_THREADS), OrWord("auto")] = "auto"
     """threads that play and learn; results do not depend on it"""
-    start_from: str | None = None
-    """begin with what this run, exported file or agent (champion) has learnt; its networks must
-    have the same sizes"""
-    checkpoint_every: Annotated[int, Within(1, 10**9)] = by_env(50, 50, a3c=(50, 1000))
-    """updates between checkpoints"""
-    output_dir: Path = Path("runs")
-    """where run folders are made"""
-    name: Annotated[str | None, FolderName()] = None
-    """name of the run folder; the time if not given"""
-    resume: Path | None = None
-    """continue the run in this folder; of the other settings only the budget may change"""
+
+    section("workers", rarely=True)
+    num_envs_per_worker: Annotated[int | None, Within(1, MAX_NETWORKS)] = None
+    """sets --n-envs to this times --num-workers (with ray, times --num-samplers)"""
+    wait_for: Annotated[int | str, Within(1, MAX_NETWORKS), OrWord("all"), POOL] = "all"
+    """rows that the policy waits for; fewer than all never wait for a slow environment"""
+    overlap: Annotated[bool, IN_STEP] = by_env(False, True)
+    """collect the next rollout while learning from the last, one update old; not with --wait-for"""
+    num_samplers: Annotated[int, Within(1, 10_000), SAMPLERS] = 2
+    """impala on CAGE-2: threads that play, each its share of the networks; ray: actors"""
+    sync_every: Annotated[int, Within(1, 10**6), NOT_A3C] = 1
+    """rollouts after which samplers take new weights; no ppo batch is older than that"""
+    step_timeout: Annotated[float, Above(0, 1e6), POOL] = 60.0
+    """seconds after which an environment's step is taken to hang"""
+    max_restarts: Annotated[int, Within(0, 10**9), POOL_OR_RAY] = 20
+    """failed environments and workers that are replaced before the run gives up"""
+
+    section("cluster")
+    runner: Annotated[str, OneOf("local", "ray")] = "local"
+    """where environments are played: local (this machine), or ray (samplers on a cluster)"""
+
+    section("cluster", rarely=True)
+    ray_address: Annotated[str | None, RAY] = None
+    """auto or HOST:PORT of a running Ray cluster; a small one on this machine if not given"""
+    cpus_per_sampler: Annotated[float | None, Above(0, 1024), RAY] = None
+    """ray: CPUs that a sampler reserves; an even share of the cluster's if not given, at most 1"""
+
+    section("workflow")
+    workflow: str | None = None
+    """order of repair to follow, such as defender,op_server,enterprise,op_host,user; or all"""
+    alignment_lambda: Annotated[float, Within(0, 1e6), WORKFLOW] = 10.0
+    """what following the workflow is worth in a whole episode; 0 measures compliance only"""
+
+    section("workflow", rarely=True)
+    alignment: Annotated[str, OneOf(*ALIGNMENTS), WORKFLOW] = "delta"
+    """delta: an episode's sum is lambda times its compliance; per_fix: ± lambda/20 for each fix;
+    gate: what a fix gains and costs is moved until compliance stays just above its threshold"""
+    gate_start: Annotated[float, Within(0, 1), GATE] = 0.4
+    """gate: share of the run in which fixes are free, and blue learns to defend"""
+    compliance_rule: Annotated[str, OneOf(*COMPLIANCE_RULES), WORKFLOW] = "host"
+    """host: the target is infected, and nothing of a better type; type: as earlier systems judged,
+    to compare with them: 24 orders forbid every fix (User0 is always infected), and a healthy
+    neighbour of an infected host may be restored"""
+    compliance_threshold: Annotated[float, Within(0, 1), WORKFLOW] = 0.9
+    """compliance that a policy must reach to count as following its workflow"""
+    min_fixes: Annotated[float, Within(0, 1e6), WORKFLOW] = 1.0
+    """... and fixes per episode: one lucky fix is not enough"""
+
+    section("start")
     config: Path | None = None
     """settings to begin with: a YAML file, or champion, champion-final, leaderboard, final-rules,
     plain-ppo or quick, which come with phalanx; flags take precedence. If not given, what was tried
     for a well-known --env with ppo (configs/zoo); none: nothing but the defaults"""
+    start_from: str | None = None
+    """begin with what this run, exported file or agent (champion) has learnt; its networks must
+    have the same sizes"""
+    resume: Path | None = None
+    """continue the run in this folder; of the other settings only the budget may change"""
+
+    section("output")
+    name: Annotated[str | None, FolderName()] = None
+    """name of the run folder; the time if not given"""
+    output_dir: Path = Path("runs")
+    """where run folders are made"""
+
+    section("output", rarely=True)
+    checkpoint_every: Annotated[int, Within(1, 10**9)] = by_env(50, 50, a3c=(50, 1000))
+    """updates between checkpoints"""
 
     def __post_init__(self) -> None:
         if not self.algo:
@@ -363,9 +389,7 @@ class TrainConfig:
 
     def as_dict(self) -> dict[str, Any]:
         """The settings as plain values, as config.yaml has them."""
-        plain = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}
-        for name in ("resume", "config", "output_dir", "name"):
-            plain.pop(name)
+        plain = values_of(self, but=NOT_SAVED)
         lists = {"hidden": list(self.hidden), "condition": list(self.condition)}
         return plain | lists | {"env": self.env_name}
 
@@ -373,55 +397,3 @@ class TrainConfig:
     def env_name(self) -> str:
         """The environment in words; a function by its place, if that is how it is found again."""
         return self.env if isinstance(self.env, str) else place_of(self.env)
-
-
-@checked
-@dataclass(frozen=True, kw_only=True)
-class VerifyConfig:
-    """Replay recorded games of the original; a difference is named, and gives exit code 1."""
-
-    folder: Path | None = field(default=None, metadata={"positional": True})
-    """folder with codebook.json and .npz traces; the games that come with phalanx if not given"""
-    rules: str | None = None
-    """the rule set the traces must be of; taken from codebook.json if not given"""
-    json: Path | None = None
-    """also write the result to this file"""
-
-    def __post_init__(self) -> None:
-        if self.rules is not None:
-            rule_set_number(self.rules)
-        check_writable(self.json)
-
-
-@checked
-@dataclass(frozen=True, kw_only=True)
-class BenchConfig:
-    """Measure the speed of simulator, training and runners, and of others beside them."""
-
-    what: Annotated[str, OneOf(*BENCHMARKS)] = field(default="sim", metadata={"positional": True})
-    """what to measure: sim (beside the original, if installed), train, learner, runners, cluster"""
-    num_envs: Annotated[tuple[int, ...], Within(1, MAX_NETWORKS), SIM] = (
-        1,
-        1024,
-        4096,
-        65536,
-        1_000_000,
-    )
-    """batch sizes of the simulator"""
-    red_agent: Annotated[tuple[str, ...], SIM] = ("meander", "b_line")
-    """attackers in the simulator"""
-    work: Annotated[tuple[str, ...], OneOf(*RUNNER_WORK), RUNNERS] = RUNNER_WORK
-    """what environments do under runners"""
-    rounds: Annotated[int, Within(1, 10_000)] = 5
-    """each case is measured once a round, in turn with the others; the median counts"""
-    seconds: Annotated[float | None, Above(0, 1e5)] = None
-    """time per case and round; 0.3 for sim, 1 for runners, 2 for the others"""
-    json: Path | None = None
-    """also write the figures to this file"""
-
-    def __post_init__(self) -> None:
-        if self.seconds is None:
-            object.__setattr__(self, "seconds", BENCH_SECONDS[self.what])
-        for spec in self.red_agent:
-            red_agent_weights(spec)
-        check_writable(self.json)

@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import json
 import math
 import signal
 import sys
@@ -14,8 +13,6 @@ from typing import Any
 import numpy as np
 
 from phalanx.agents import AGENTS, agent_path
-from phalanx.cage2.rules.scenario import HORIZONS
-from phalanx.cli.evaluate import evaluate
 from phalanx.compiled.rule import compile_s
 from phalanx.configs import ZOO
 from phalanx.display import progress_display, span
@@ -24,7 +21,6 @@ from phalanx.errors import RunError, WorkerError
 from phalanx.learn.compiled.points import PointStepper
 from phalanx.learn.sampler import Stopped
 from phalanx.settings.fields import without_effect
-from phalanx.statistics import interval
 from phalanx.training.builders import choose_num_envs
 from phalanx.training.checkpoint import last_checkpoint, read_facts
 from phalanx.training.compile_first import compile_cage2, compile_networks
@@ -34,7 +30,6 @@ from phalanx.training.on_pool import is_compiled
 from phalanx.training.recipe import Network
 from phalanx.training.run import Run, check_same_settings, elapsed_before
 from phalanx.training.schedules import progress_of
-from phalanx.trust import asked_again
 
 
 def train(
@@ -265,41 +260,3 @@ class _Stop:
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
         self.asked = True
-
-
-# --- the command ----------------------------------------------------------------------------------
-
-
-def main(config: TrainConfig) -> int:
-    """Train and show how it goes, then play the nine cells of the leaderboard."""
-    run = train(config, progress=True)
-    seconds = run.spent_s
-    print(
-        f"{run.episodes:,} episodes in {seconds:.0f} s ({run.episodes / seconds:,.0f} a second); "
-        f"run folder {run.folder.path}"
-    )
-    if run.stopped:
-        again = f"--resume {run.folder.path}{asked_again(run.config.as_dict())}"
-        print(f"stopped; continue with phalanx train {again}", file=sys.stderr)
-        return 130
-    if config.env == "cage2":
-        show_results(run)
-    else:
-        last = interval([e.total for e in run.recent] or [math.nan])
-        print(f"return of the last {last['episodes']} episodes: {last['mean']:.2f}")
-    return 0
-
-
-def show_results(run: Run, episodes: int = 1000) -> None:
-    """The policy's returns on fresh episodes, beside the scores of the challenge's best.
-
-    summary.json has them too, as `score`.
-    """
-    horizons = tuple(h for h in HORIZONS if h <= run.config.horizon) or (run.config.horizon,)
-    scores = evaluate(run, horizon=horizons, episodes=episodes, seed=EVALUATION_SEED, progress=True)
-    facts = json.loads((run.folder.path / "summary.json").read_text())
-    run.folder.write_summary(facts | {"score": scores.as_dict()})
-    print(scores.beside_published() if run.config.workflow is None else scores)
-
-
-EVALUATION_SEED = 1_000_000  # far from any that one trains with

@@ -16,6 +16,7 @@ from phalanx.errors import CheckpointError, RunError
 from phalanx.learn.normalise import RETURNS
 from phalanx.learn.rollout import Rollout, columns_of
 from phalanx.machine import describe_versions, peak_memory_mb
+from phalanx.settings.fields import check_same
 from phalanx.statistics import interval
 from phalanx.training.builders import open_recipe
 from phalanx.training.checkpoint import (
@@ -371,13 +372,7 @@ def elapsed_before(facts: dict[str, Any]) -> float:
 
 def check_same_settings(folder: Path, config: TrainConfig, facts: dict[str, Any]) -> None:
     """Refuse to continue a run with other settings than it was begun with."""
-    mine, saved_with = config.as_dict(), facts.get("config", {})
-    differ = [k for k in mine if k not in MAY_CHANGE and mine[k] != saved_with.get(k)]
-    if differ:
-        raise RunError(
-            f"{folder} was trained with another {', '.join(differ)}; leave that out, or begin a "
-            "new run"
-        )
+    check_same(folder, config.as_dict(), facts.get("config", {}), MAY_CHANGE, "trained")
 
 
 def _have_equal_sizes(arrays: Arrays, mine: Arrays) -> bool:

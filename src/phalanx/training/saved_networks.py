@@ -26,11 +26,7 @@ def saved_config(path: Path, facts: dict[str, Any]) -> TrainConfig:
     try:
         saved: Any = facts["config"]
         _needed = [saved[name] for name in ("observation", "hidden", "actions", "critic_truth")]
-        # JSON has lists where settings have tuples.
-        given: dict[str, Any] = {
-            k: tuple(v) if isinstance(v, list) else v for k, v in saved.items()
-        }
-        return TrainConfig(**NOT_SAVED_ONCE | given)
+        return TrainConfig(**NOT_SAVED_ONCE | saved)
     except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
         raise CheckpointError(
             f"{path} is no policy of a training run, or of another version of phalanx ({error})"

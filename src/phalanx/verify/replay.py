@@ -1,6 +1,5 @@
 """Replay recorded games of the original through the simulator, and name the first difference."""
 
-import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import chain
@@ -16,8 +15,6 @@ from phalanx.cage2.rules.turn import LOG, allocate, begin_episodes, replay_turn
 from phalanx.cage2.settings import rule_set_number
 from phalanx.compiled.rule import records
 from phalanx.errors import TraceError
-from phalanx.files import write_json
-from phalanx.training.config import VerifyConfig
 from phalanx.verify.compared import PID_REUSED, compare_moves, compare_state, in_words
 from phalanx.verify.traces import NOT_COMPARED, Array, Traces, read_folder
 
@@ -157,30 +154,3 @@ def _loaded_dice(recorded: dict[str, Array]) -> npt.NDArray[np.int64]:
     dice[:, 1] = LOADED + np.maximum(recorded["exploit"].astype(np.int64), 0)
     dice[:, 2] = np.where(recorded["detect"] == 1, 0, LOADED - 1)
     return dice
-
-
-# --- the command ----------------------------------------------------------------------------------
-
-
-def main(config: VerifyConfig) -> int:
-    """Print episodes, steps, mismatches and the first of them; exit code 1 if there is one."""
-    result = verify(config.folder or GAMES / (config.rules or ""), config.rules)
-    if config.json is not None:
-        write_json(config.json, dataclasses.asdict(result))
-    print(
-        f"rules {result.rules}: {result.episodes} episodes, {result.steps} steps, "
-        f"{result.mismatches} mismatches"
-    )
-    if result.first_mismatch is not None:
-        print(f"first mismatch: {result.first_mismatch}")
-        fields = ", ".join(f"{name} on {n}" for name, n in result.by_field.items())
-        episodes = result.broken_episodes
-        print(f"steps that differ: {result.mismatches}, in {episodes} episodes; {fields}")
-    if result.reused_pids:
-        print(
-            f"{result.reused_pids} episodes hold a process id that the original used again (Q17): "
-            "phalanx does not model it, and may differ there in whether Remove stops that shell. "
-            "Its chance is k/32,767 for each new shell, k being the ids that blue suspects there"
-        )
-    print(f"recorded, but not compared: {', '.join(result.not_compared)}; --json says why")
-    return 1 if result.mismatches else 0

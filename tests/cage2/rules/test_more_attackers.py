@@ -24,7 +24,7 @@ from phalanx.cage2.rules.scenario import HOSTS, NUM_ACTIONS
 from phalanx.cage2.rules.turn import LOG, replay_turn
 from phalanx.compiled.rule import records
 from phalanx.errors import ConfigError
-from phalanx.play.evaluate import play_cells
+from phalanx.play.cells import play_cells
 from phalanx.play.evaluate_config import EvaluateConfig
 from phalanx.training.config import TrainConfig
 from phalanx.training.loop import train

@@ -21,7 +21,12 @@ from phalanx.cage2.rules.scenario import (
     SLEEP,
     VERB_OF_ACTION,
 )
-from phalanx.cage2.settings import checked_actions, checked_horizon, checked_num_envs
+from phalanx.cage2.settings import (
+    OBSERVATIONS,
+    checked_actions,
+    checked_horizon,
+    checked_num_envs,
+)
 from phalanx.compiled.bits import has, number, only
 from phalanx.compiled.rule import kernel, records, rule
 from phalanx.errors import ConfigError, choices
@@ -156,19 +161,15 @@ SECOND_SCAN = 3  # the turn in which an attacker shows its style
 # What no defender can see, after those: it shows what not seeing it costs.
 TRUTH_SIZE = 3 * NUM_HOSTS
 
-OBS_SIZES = {
-    "bits": NUM_BITS,
-    "history": HISTORY_SIZE,
-    "memory": MEMORY_SIZE,
-    "truth": MEMORY_SIZE + TRUTH_SIZE,
-}
+_SIZES = (NUM_BITS, HISTORY_SIZE, MEMORY_SIZE, MEMORY_SIZE + TRUTH_SIZE)
+OBS_SIZES = dict(zip(OBSERVATIONS, _SIZES, strict=True))
 BITS, HISTORY, MEMORISED, TRUE = range(4)  # the same for rules, in the same order
 
 
 def observation_kind(name: str) -> int:
-    if name not in OBS_SIZES:
-        raise ConfigError(choices("observation", name, tuple(OBS_SIZES)))
-    return list(OBS_SIZES).index(name)
+    if name not in OBSERVATIONS:
+        raise ConfigError(choices("observation", name, OBSERVATIONS))
+    return OBSERVATIONS.index(name)
 
 
 _SPOT_HOSTS = np.array([host for host, _ in DECOY_SPOTS], np.int64)

@@ -44,7 +44,6 @@ CONDUCT = np.dtype(
     ],
     align=True,
 )
-ALIGNMENTS = ("delta", "per_fix", "gate")
 IDLE = 0.1  # of the cost of a violation: `gate`, for a fix that follows its order in vain
 FIXES = 20  # `per_fix` and `gate` share λ among so many fixes
 
