@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from phalanx.compiled.team import Crew
+from phalanx.compiled.team import ThreadTeam
 from phalanx.learn.a3c import A3C, A3CSettings
 from phalanx.learn.compiled.policy import Policy
 from phalanx.learn.compiled.stepper import CompiledStepper
@@ -24,7 +24,7 @@ SETTINGS = A3CSettings(gae_lambda=0.95, clip=0.2, value_weight=0.5, max_grad_nor
 
 def compiled(seed: int) -> Any:
     policy = Policy(3, 2, hidden=(8,), truth_size=0, seed=seed)
-    return CompiledStepper(policy, Crew(1), 40)
+    return CompiledStepper(policy, ThreadTeam(1), 40)
 
 
 def plain(seed: int) -> Any:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from phalanx.compiled.team import Crew
+from phalanx.compiled.team import ThreadTeam
 from phalanx.learn.compiled.policy import Policy
 from phalanx.learn.compiled.stepper import CompiledStepper
 from phalanx.learn.impala import Impala, ImpalaSettings
@@ -82,7 +82,7 @@ def impala(policy: Policy, minibatch_size: int, pg_rho_bar: float = 1.0) -> Impa
         epochs=1, minibatch_size=minibatch_size, gae_lambda=1.0, rho_bar=1.0, c_bar=1.0,
         pg_rho_bar=pg_rho_bar, clip=0.2, value_weight=0.5, max_grad_norm=0.5, target_kl=None,
     )  # fmt: skip
-    return Impala(CompiledStepper(policy, Crew(1), minibatch_size), settings, seed=0)
+    return Impala(CompiledStepper(policy, ThreadTeam(1), minibatch_size), settings, seed=0)
 
 
 def test_look_gives_what_the_acting_policy_stored() -> None:
@@ -113,7 +113,7 @@ def test_on_policy_an_update_is_that_of_ppo() -> None:
     ours, theirs = (Policy(4, 2, hidden=(16, 16), truth_size=0, seed=1) for _ in range(2))
     rollout = Player("CartPole-v1", 8, 50, ours, 0.99).collect()
     learner = impala(ours, 100)
-    other = PPO(CompiledStepper(theirs, Crew(1), 100), learner.settings, seed=0)
+    other = PPO(CompiledStepper(theirs, ThreadTeam(1), 100), learner.settings, seed=0)
     said = [one.update(rollout, 1e-3, 0.01) for one in (learner, other)]
     assert np.allclose(ours.theta, theirs.theta, atol=1e-6)
     assert said[0]["policy_loss"] == pytest.approx(said[1]["policy_loss"], abs=1e-4)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from phalanx.compiled.team import Crew
+from phalanx.compiled.team import ThreadTeam
 from phalanx.learn.compiled.policy import Policy
 from phalanx.learn.compiled.ppo_loss import STATS
 from phalanx.learn.compiled.stepper import CompiledStepper
@@ -113,7 +113,8 @@ def test_an_update_ends_when_the_policy_has_moved_further_than_its_target(
 
 def test_a_saved_learner_shuffles_on_where_it_was() -> None:
     policy = Policy(3, 4, hidden=(4,), truth_size=0, seed=0)
-    ours, other = (PPO(CompiledStepper(policy, Crew(1), 4), settings(), seed) for seed in (0, 9))
+    steppers = [CompiledStepper(policy, ThreadTeam(1), 4) for _ in range(2)]
+    ours, other = (PPO(one, settings(), seed) for one, seed in zip(steppers, (0, 9), strict=True))
     ours.shuffle.permutation(10)
     other.load(*ours.save())
     assert np.array_equal(other.shuffle.permutation(50), ours.shuffle.permutation(50))

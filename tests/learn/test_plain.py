@@ -9,7 +9,7 @@ import torch
 from phalanx.cage2.batch import Batch
 from phalanx.cage2.rules.observation import TRUTH_SIZE
 from phalanx.cage2.rules.scenario import NUM_ACTIONS
-from phalanx.compiled.team import Crew
+from phalanx.compiled.team import ThreadTeam
 from phalanx.errors import ConfigError
 from phalanx.learn.compiled.collect import Shaping
 from phalanx.learn.compiled.policy import Policy
@@ -69,7 +69,7 @@ def test_both_learn_the_same(threads: int) -> None:
     chosen = settings(minibatch_size=1000, epochs=4)
     steppers = (
         PlainStepper(module, Categorical(), threads),
-        CompiledStepper(policy, Crew(threads), 1000),
+        CompiledStepper(policy, ThreadTeam(threads), 1000),
     )
     one, other = (PPO(stepper, chosen, 3).update(rollout, 1e-3, 0.01) for stepper in steppers)
     for name, value in one.items():
@@ -85,7 +85,7 @@ def test_the_gradients_of_a_minibatch_are_equal() -> None:
     # One epoch of one minibatch without clipping: Adam's mean is then a tenth of the gradient.
     chosen = settings(minibatch_size=SIZE * TURNS, epochs=1, max_grad_norm=1e9)
     plain = PlainStepper(module, Categorical(), 2)
-    compiled = CompiledStepper(policy, Crew(1), SIZE * TURNS)
+    compiled = CompiledStepper(policy, ThreadTeam(1), SIZE * TURNS)
     metrics = [PPO(s, chosen, 3).update(rollout, 1e-3, 0.01) for s in (plain, compiled)]
     wanted = np.concatenate(
         [plain.adam.state[part]["exp_avg"].numpy().T.reshape(-1) for part in plain.parameters]

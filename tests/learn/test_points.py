@@ -7,7 +7,7 @@ import pytest
 import torch
 from gymnasium import spaces
 
-from phalanx.compiled.team import Crew
+from phalanx.compiled.team import ThreadTeam
 from phalanx.learn.compiled.points import PointActor, PointPolicy, PointStepper
 from phalanx.learn.impala import Impala, ImpalaSettings
 from phalanx.learn.ppo import PPO
@@ -66,7 +66,7 @@ def played(policy: PointPolicy) -> Rollout:
 def test_both_find_points_equally_likely() -> None:
     policy, module = twins()
     rollout = played(policy)
-    log_probs, values = PointStepper(policy, Crew(2), 64).look(rollout)
+    log_probs, values = PointStepper(policy, ThreadTeam(2), 64).look(rollout)
     theirs = PlainStepper(module, Gaussian(ACTIONS), 1).look(rollout)
     np.testing.assert_allclose(log_probs, theirs[0], atol=1e-4)
     np.testing.assert_allclose(values, theirs[1], atol=1e-5)
@@ -78,7 +78,7 @@ def test_both_learn_the_same(threads: int) -> None:
     policy, module = twins()
     rollout = played(policy)
     before = policy.theta.copy()
-    compiled = PointStepper(policy, Crew(threads), 700)
+    compiled = PointStepper(policy, ThreadTeam(threads), 700)
     plain = PlainStepper(module, Gaussian(ACTIONS), 1)
     chosen = settings(minibatch_size=700)
     one, other = (PPO(s, chosen, 3).update(rollout, 1e-3, 0.01) for s in (compiled, plain))
@@ -92,7 +92,7 @@ def test_both_correct_what_older_weights_have_played_alike() -> None:
     policy, module = twins()
     rollout = played(policy)
     chosen = ImpalaSettings(**SETTINGS, rho_bar=1.0, c_bar=1.0, pg_rho_bar=1.0)
-    steppers = PointStepper(policy, Crew(1), 700), PlainStepper(module, Gaussian(ACTIONS), 1)
+    steppers = PointStepper(policy, ThreadTeam(1), 700), PlainStepper(module, Gaussian(ACTIONS), 1)
     one, other = (Impala(s, chosen, 3).update(rollout, 1e-3, 0.01) for s in steppers)
     for name, value in one.items():
         assert value == pytest.approx(other[name], abs=1e-4, rel=1e-4), name

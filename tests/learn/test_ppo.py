@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from phalanx.compiled.team import Crew
+from phalanx.compiled.team import ThreadTeam
 from phalanx.learn.compiled.mlp import work_size
 from phalanx.learn.compiled.policy import Policy
 from phalanx.learn.compiled.ppo_loss import STATS, ppo_slice
@@ -139,7 +139,7 @@ def bandit(policy: Policy, rows: int, random: np.random.Generator, best: int) ->
 def train_on_bandit(threads: int, updates: int, rows: int = 1300) -> Policy:
     random = np.random.default_rng(5)
     policy = Policy(4, 10, hidden=(16,), truth_size=0, seed=2)
-    learner = PPO(CompiledStepper(policy, Crew(threads), 600), settings(), seed=3)
+    learner = PPO(CompiledStepper(policy, ThreadTeam(threads), 600), settings(), seed=3)
     for _ in range(updates):
         learner.update(bandit(policy, rows, random, best=7), 1e-2, 0.0)
     return policy
@@ -159,7 +159,7 @@ def train_on(env: str, size: int, turns: int, updates: int, good: float) -> floa
     policy = Policy(width, space.single_action_space.n, hidden=(64, 64), truth_size=0, seed=2)
     player = Player(env, size, turns, policy, gamma=0.99)
     chosen = settings(epochs=8, minibatch_size=256)
-    learner = PPO(CompiledStepper(policy, Crew(1), 256), chosen, seed=3)
+    learner = PPO(CompiledStepper(policy, ThreadTeam(1), 256), chosen, seed=3)
     for k in range(updates):
         learner.update(player.collect(), 2.5e-3 * (1 - k / updates), 0.005)
         if len(player.returns) > 100 and np.mean(player.returns[-100:]) >= good:

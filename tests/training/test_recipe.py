@@ -128,7 +128,7 @@ def test_each_algorithm_has_its_learner_and_who_plays_ahead_threads_of_its_own(
 ) -> None:
     recipe = open_recipe(TrainConfig(num_envs=4, num_threads=2, num_samplers=1, **changes))
     learner = recipe.learner
-    assert (learner.stepper.crew is recipe.sampler.batch.crew) == shares_threads
+    assert (learner.stepper.team is recipe.sampler.batch.team) == shares_threads
     assert type(learner) is kind
     recipe.close()
 

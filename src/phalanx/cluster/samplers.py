@@ -29,7 +29,7 @@ from phalanx.cluster.ray import (
     move_to,
     workplace,
 )
-from phalanx.compiled.team import Crew
+from phalanx.compiled.team import ThreadTeam
 from phalanx.envs.faults import Fault, FaultLog
 from phalanx.errors import ConfigError, PhalanxError, WorkerError
 from phalanx.learn.compiled.stepper import CompiledStepper
@@ -428,8 +428,8 @@ def open_stepper(
         return stepper, device, (config.env_name,)
     policy, kinds = make_policy(config), kinds_of_episodes(config.red_agent)
     if not plain_is_asked(config, network):
-        crew = Crew(count_threads(config))
-        return CompiledStepper(policy, crew, config.minibatch_size), "cpu", kinds
+        team = ThreadTeam(count_threads(config))
+        return CompiledStepper(policy, team, config.minibatch_size), "cpu", kinds
     from phalanx.training.on_torch import open_module_stepper
 
     return (*open_module_stepper(config, policy, network), kinds)

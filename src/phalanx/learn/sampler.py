@@ -133,7 +133,7 @@ class CompiledSampler(Cage2Sampler):
 
     def collect(self, shaping: Shaping) -> Rollout:
         batch, policy, rollout = self.batch, self.policy, self.next_rollout()
-        batch.crew.run(
+        batch.team.run(
             collect_blocks,
             (
                 batch.nets, batch.memories, batch.kind, batch.odds, self.orders, self.conducts,

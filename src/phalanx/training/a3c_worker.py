@@ -103,7 +103,7 @@ class Worker:
         )
         if isinstance(stepper, CompiledStepper):
             rows = len(block) * config.update_steps
-            stepper = type(stepper)(stepper.policy, stepper.crew, rows)
+            stepper = type(stepper)(stepper.policy, stepper.team, rows)
         self.learner = A3C(stepper, a3c_settings(config), self.shared, bring=False)
         self.sampler = PoolSampler(
             pool, actor, config.update_steps, gamma=config.gamma, reward_scale=config.reward_scale,

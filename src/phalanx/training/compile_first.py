@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from phalanx.compiled.team import Crew
+from phalanx.compiled.team import ThreadTeam
 from phalanx.learn.compiled.actor import CompiledActor
 from phalanx.learn.compiled.points import PointActor, PointPolicy, PointStepper
 from phalanx.learn.compiled.policy import Policy
@@ -58,10 +58,10 @@ def compile_networks(config: TrainConfig, points: bool = False) -> None:
     stepper: CompiledStepper
     if points:
         policy = PointPolicy(FEW, FEW, hidden=(FEW,), seed=0)
-        actor, stepper = PointActor(policy), PointStepper(policy, Crew(1), rows)
+        actor, stepper = PointActor(policy), PointStepper(policy, ThreadTeam(1), rows)
     else:
         plain = Policy(FEW, FEW, hidden=(FEW,), truth_size=0, seed=0)
-        actor, stepper = CompiledActor(plain), CompiledStepper(plain, Crew(1), rows)
+        actor, stepper = CompiledActor(plain), CompiledStepper(plain, ThreadTeam(1), rows)
     rollout = empty_rollout(FEW, obs, 0, 0 if points else FEW, obs[0] if points else None)
     for array in rollout:
         array[...] = np.ones((), array.dtype)

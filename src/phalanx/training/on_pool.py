@@ -10,7 +10,7 @@ import numpy as np
 from gymnasium import spaces
 
 from phalanx.cage2.cyborg import CyborgEnv
-from phalanx.compiled.team import Crew
+from phalanx.compiled.team import ThreadTeam
 from phalanx.envs.auto import num_cores
 from phalanx.envs.making import make_pool
 from phalanx.envs.pool import Pool
@@ -120,21 +120,21 @@ def _open_networks(
 ) -> tuple[Any, Any, str]:
     threads = count_threads(config)
     if can_be_compiled(obs_space, action_space) and not plain_is_asked(config, network):
-        width, crew, rows = (
+        width, team, rows = (
             int(np.prod(obs_space.shape or ())),
-            Crew(threads),
+            ThreadTeam(threads),
             config.minibatch_size,
         )
         if isinstance(action_space, spaces.Discrete):
             policy = Policy(
                 width, int(action_space.n), hidden=config.hidden, truth_size=0, seed=config.seed
             )
-            return CompiledActor(policy.copy()), CompiledStepper(policy, crew, rows), "cpu"
+            return CompiledActor(policy.copy()), CompiledStepper(policy, team, rows), "cpu"
         points = PointPolicy(
             width, int(np.prod(action_space.shape or ())), hidden=config.hidden, seed=config.seed,
             deviation=config.first_deviation,
         )  # fmt: skip
-        return PointActor(points.copy()), PointStepper(points, crew, rows), "cpu"
+        return PointActor(points.copy()), PointStepper(points, team, rows), "cpu"
     import_torch(config)
     from phalanx.learn.torch.networks import EnvNetwork, count_outputs, head_for
     from phalanx.learn.torch.own_network import build_own_network

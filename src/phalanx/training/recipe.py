@@ -15,7 +15,7 @@ from phalanx.cage2.rules.scenario import HORIZONS, NUM_ACTIONS, useful_actions
 from phalanx.cage2.rules.scoring import FIXES, NO_ORDERS, Orders, make_orders
 from phalanx.cage2.settings import count_cores, kinds_of_episodes
 from phalanx.cage2.workflow import NUM_ORDERS, parse_order
-from phalanx.compiled.team import Crew
+from phalanx.compiled.team import ThreadTeam
 from phalanx.errors import ConfigError, MissingError
 from phalanx.importing import import_from_here
 from phalanx.learn.compiled.blas import use_one_thread_per_product
@@ -228,8 +228,8 @@ def _compiled(config: TrainConfig, first_index: int) -> Recipe:
         for batch in batches
     ]
     threads = count_threads(config)
-    crew = batches[0].crew if len(batches) == 1 and not is_ahead(config) else Crew(threads)
-    stepper = CompiledStepper(policy, crew, config.minibatch_size)
+    team = batches[0].team if len(batches) == 1 and not is_ahead(config) else ThreadTeam(threads)
+    stepper = CompiledStepper(policy, team, config.minibatch_size)
     source = open_source(config, samplers)
     kinds = kinds_of_episodes(config.red_agent)
     return Recipe(source, open_learner(config, stepper), "cpu", threads, kinds)

@@ -52,7 +52,7 @@ def play_out(
     conducts = records(batch.num_envs, CONDUCT)
     conducts["order"] = order_numbers
     played = nothing_played(batch.num_envs, len(horizons))
-    batch.crew.run(
+    batch.team.run(
         play_blocks,
         (
             batch.nets, batch.memories, batch.kind, orders, conducts, useful,

@@ -190,7 +190,7 @@ class PointStepper(CompiledStepper):
     ) -> tuple[npt.NDArray[np.float64], float]:
         rows, slices = self._rows, -(-len(chosen) // SLICE)
         weights = map(np.float32, (loss.clip, loss.entropy_weight, loss.value_weight))
-        self.crew.run(
+        self.team.run(
             point_gradients,
             (
                 *self._networks(), rows.obs, rows.actions, rows.log_probs, rows.advantages,
@@ -207,5 +207,5 @@ class PointStepper(CompiledStepper):
     def look(self, rollout: Rollout) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
         log_probs, values = np.empty((2, rollout.rewards.size), np.float32)
         parts = (*map(flat, (rollout.obs, rollout.actions)), log_probs, values)
-        self.crew.run(look_at_points, (*self._networks(), *parts))
+        self.team.run(look_at_points, (*self._networks(), *parts))
         return log_probs.reshape(rollout.rewards.shape), values.reshape(rollout.rewards.shape)

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from phalanx.compiled.rule import kernel
-from phalanx.compiled.team import Crew, join, leave, next_piece
+from phalanx.compiled.team import ThreadTeam, join, leave, next_piece
 from phalanx.learn.compiled.collect import NEVER, join_columns
 from phalanx.learn.compiled.mlp import add_up, exp, fast, forward, work_size
 from phalanx.learn.compiled.policy import Policy
@@ -143,10 +143,10 @@ def log_prob_of(logits: Any, mask: Any, action: int) -> Any:
 
 
 class CompiledStepper:
-    """The compiled networks of a policy, and Adam; the threads of a crew share the work."""
+    """The compiled networks of a policy, and Adam; the threads of a team share the work."""
 
-    def __init__(self, policy: Policy, crew: Crew, minibatch_size: int) -> None:
-        self.policy, self.crew = policy, crew
+    def __init__(self, policy: Policy, team: ThreadTeam, minibatch_size: int) -> None:
+        self.policy, self.team = policy, team
         self.mean = np.zeros_like(policy.theta)
         self.square = np.zeros_like(policy.theta)
         self.steps = 0
@@ -158,7 +158,7 @@ class CompiledStepper:
             + work_size(policy.critic_sizes, SLICE)
             + SLICE * int(2 * policy.critic_sizes[0] + policy.actor_sizes[-1])
         )
-        self._spaces = np.zeros((crew.num_threads, room), np.float32)
+        self._spaces = np.zeros((team.num_threads, room), np.float32)
 
     @property
     def size(self) -> int:
@@ -182,7 +182,7 @@ class CompiledStepper:
         policy = self.policy
         slices = -(-len(chosen) // SLICE)
         weights = (loss.clip, loss.entropy_weight, loss.value_weight)
-        self.crew.run(
+        self.team.run(
             slice_gradients,
             (
                 policy.actor, policy.actor_sizes, policy.critic, policy.critic_sizes, *self._rows,
@@ -200,7 +200,7 @@ class CompiledStepper:
         policy, shape = self.policy, rollout.rewards.shape
         log_probs, values = np.empty((2, rollout.rewards.size), np.float32)
         parts = (rollout.obs, rollout.truth, rollout.masks, rollout.actions)
-        self.crew.run(
+        self.team.run(
             look_at_slices,
             (
                 policy.actor, policy.actor_sizes, policy.critic, policy.critic_sizes,
