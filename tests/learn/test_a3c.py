@@ -17,7 +17,7 @@ from phalanx.learn.shared import UPDATES, Shared, count_up
 from phalanx.learn.stepper import Loss
 from phalanx.learn.torch.heads import Categorical
 from phalanx.learn.torch.networks import EnvNetwork
-from phalanx.learn.torch.plain import PlainStepper
+from phalanx.learn.torch.stepper import TorchStepper
 
 SETTINGS = A3CSettings(gae_lambda=0.95, clip=0.2, value_weight=0.5, max_grad_norm=0.5)
 
@@ -29,7 +29,7 @@ def compiled(seed: int) -> Any:
 
 def plain(seed: int) -> Any:
     network = EnvNetwork(spaces.Box(-1, 1, (3,)), spaces.Discrete(2), (8,))
-    return PlainStepper(network, Categorical(), 1)
+    return TorchStepper(network, Categorical(), 1)
 
 
 def some_rollout(seed: int = 0) -> Rollout:
@@ -103,7 +103,7 @@ def test_a_shared_step_is_a_step_of_the_stepper_alone() -> None:
     _, (shared_one,) = shared_by(compiled, 1)
     alone, rollout = compiled(0), some_rollout()
     shared_one.update(rollout, 1e-2, 0.01)
-    alone.begin(advantage_rows(rollout, 0.95, normalised=False)[0])
+    alone.load_rows(advantage_rows(rollout, 0.95, normalised=False)[0])
     alone.step(np.arange(40), Loss(1e-2, 0.2, 0.01, 0.5, 0.5))
     assert np.array_equal(flat(alone), flat(shared_one.stepper))
 

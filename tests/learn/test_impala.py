@@ -88,11 +88,11 @@ def impala(policy: Policy, minibatch_size: int, pg_rho_bar: float = 1.0) -> Impa
 def test_look_gives_what_the_acting_policy_stored() -> None:
     policy = Policy(4, 2, hidden=(16, 16), truth_size=0, seed=1)
     rollout = Player("CartPole-v1", 4, 20, policy, 0.99).collect()
-    log_probs, values = impala(policy, 80).stepper.look(rollout)
+    log_probs, values = impala(policy, 80).stepper.evaluate(rollout)
     assert np.allclose(log_probs, rollout.log_probs, atol=1e-5)
     assert np.allclose(values, rollout.values, atol=1e-5)
     some = columns_of(rollout, slice(1, 3))
-    assert np.allclose(impala(policy, 80).stepper.look(some)[1], values[:, 1:3], atol=1e-5)
+    assert np.allclose(impala(policy, 80).stepper.evaluate(some)[1], values[:, 1:3], atol=1e-5)
 
 
 @pytest.mark.parametrize("bar", [1.0, 1.5])
@@ -101,8 +101,8 @@ def test_the_ratio_of_the_policies_begins_below_its_bar(bar: float) -> None:
     rollout = Player("CartPole-v1", 4, 50, policy, 0.99).collect()
     rollout.log_probs[:] += np.random.default_rng(0).normal(size=rollout.log_probs.shape)
     learner = impala(policy, 80, pg_rho_bar=bar)
-    rows, _ = learner.judge(rollout)
-    log_probs, _ = learner.stepper.look(rollout)
+    rows, _ = learner.estimate(rollout)
+    log_probs, _ = learner.stepper.evaluate(rollout)
     ratios = np.exp(log_probs - rollout.log_probs)
     assert ratios.max() > bar
     begun = np.exp(log_probs.reshape(-1) - rows.log_probs)

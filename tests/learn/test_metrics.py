@@ -23,12 +23,12 @@ def test_the_kl_that_impala_reports_is_that_of_the_acting_policy_and_the_new_one
     policy = Policy(4, 2, hidden=(16, 16), truth_size=0, seed=1)
     rollout = Player("CartPole-v1", 4, 50, policy, 0.99).collect()
     learner = impala(policy, 80)
-    assert learner.judge(rollout)[1]["kl"] == pytest.approx(0, abs=1e-6)
+    assert learner.estimate(rollout)[1]["kl"] == pytest.approx(0, abs=1e-6)
     moved = np.random.default_rng(0).normal(size=rollout.log_probs.shape) / 2
     rollout.log_probs[:] += moved
     wanted = np.mean(np.exp(-moved) - 1 + moved)
     assert wanted > 0.1
-    assert learner.judge(rollout)[1]["kl"] == pytest.approx(wanted, rel=1e-3)
+    assert learner.estimate(rollout)[1]["kl"] == pytest.approx(wanted, rel=1e-3)
     assert learner.update(rollout, 1e-3, 0.0)["kl"] == pytest.approx(wanted, rel=1e-3)
 
 
@@ -75,7 +75,7 @@ class Told:
         self.chosen: list[list[int]] = []
         self.kl_of_a_row = kl_of_a_row
 
-    def begin(self, rows: Any) -> None:
+    def load_rows(self, rows: Any) -> None:
         self.rows = rows
 
     def step(self, chosen: Any, _loss: Any) -> tuple[Any, float]:

@@ -36,12 +36,12 @@ def test_what_networks_see_has_mean_0_and_deviation_1_and_is_bounded() -> None:
 
 def test_nothing_is_changed_as_long_as_nothing_was_seen() -> None:
     class Shown:
-        def see(self, obs: Any) -> Any:
+        def forward(self, obs: Any) -> Any:
             return obs, np.zeros(len(obs))
 
     actor: Any = NormalisedActor(Shown(), (3,))  # type: ignore[arg-type]
     obs = np.array([[1, -2, 3]], np.float32)
-    np.testing.assert_array_equal(actor.see(obs)[0], obs)
+    np.testing.assert_array_equal(actor.forward(obs)[0], obs)
 
 
 def rollout_of(rewards: Any, ended: Any) -> Rollout:

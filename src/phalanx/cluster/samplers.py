@@ -92,7 +92,7 @@ class Player:
         """One rollout with these weights, and the returns of the episodes under way."""
         if prices is not None:
             self.sampler.orders.gains[:], self.sampler.orders.costs[:] = prices
-        self.sampler.take(weights, version)
+        self.sampler.set_weights(weights, version)
         self.played += 1
         # What lies in the object store is read-only: the game would be compiled once more for that.
         shaping = shaping._replace(weights=shaping.weights.copy())
@@ -171,7 +171,7 @@ class RemoteSampler:
             f"sampler {self.index} did not start in {START_S:.0f} s; see `ray status`"
         )
 
-    def take(self, weights: Any, version: int) -> None:
+    def set_weights(self, weights: Any, version: int) -> None:
         self._reference, self.version = self._weights.reference(weights, version), version
 
     def ask(self, shaping: Any) -> None:
@@ -297,9 +297,9 @@ class Together:
     def running(self) -> Any:
         return np.concatenate([part.running for part in self.parts])
 
-    def take(self, weights: Any, version: int) -> None:
+    def set_weights(self, weights: Any, version: int) -> None:
         for part in self.parts:
-            part.take(weights, version)
+            part.set_weights(weights, version)
 
     def collect(self, shaping: Any) -> Rollout:
         for part in self.parts:

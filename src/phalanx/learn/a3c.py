@@ -42,7 +42,7 @@ class A3C:
         s = self.settings
         rows, explained = advantage_rows(rollout, s.gae_lambda, normalised=False)
         loss = Loss(rate, s.clip, entropy_weight, s.value_weight, s.max_grad_norm)
-        self.stepper.begin(rows)
+        self.stepper.load_rows(rows)
         self.stepper.steps = self.shared.begin_update()
         stats, norm = self.stepper.step(np.arange(rollout.rewards.size), loss)
         metrics = dict(zip(STATS, (stats / rollout.rewards.size).tolist(), strict=True))

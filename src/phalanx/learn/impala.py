@@ -30,9 +30,9 @@ class Impala(PPO):
 
     settings: ImpalaSettings
 
-    def judge(self, rollout: Rollout) -> tuple[Rows, dict[str, float]]:
+    def estimate(self, rollout: Rollout) -> tuple[Rows, dict[str, float]]:
         """V-trace by the newest weights."""
-        log_probs, values = self.stepper.look(rollout)
+        log_probs, values = self.stepper.evaluate(rollout)
         targets, advantages, log_ratios = self.correct(rollout, log_probs, values)
         # What the policy is compared with: the ratio begins as ρ = min(its bar, π/μ).
         compared = np.maximum(

@@ -72,16 +72,16 @@ class NormalisedActor:
         self.inner = inner
         self._scale: tuple[Floats, Floats] = np.zeros(shape, np.float32), np.ones(shape, np.float32)
 
-    def take(self, weights: tuple[Any, Floats, Floats]) -> None:
+    def set_weights(self, weights: tuple[Any, Floats, Floats]) -> None:
         learnt, *scale = weights
-        self.inner.take(learnt)
+        self.inner.set_weights(learnt)
         self._scale = scale[0], scale[1]
 
     def prepare(self, obs: Any) -> npt.NDArray[Any]:
         return self.inner.prepare(obs)
 
-    def see(self, obs: npt.NDArray[Any]) -> tuple[Any, Floats]:
-        return self.inner.see(normalised(obs, *self._scale))
+    def forward(self, obs: npt.NDArray[Any]) -> tuple[Any, Floats]:
+        return self.inner.forward(normalised(obs, *self._scale))
 
     def noise(self, random: np.random.Generator, rows: int) -> npt.NDArray[Any]:
         return self.inner.noise(random, rows)
@@ -107,16 +107,16 @@ class NormalisedStepper:
     def _normalised(self, obs: npt.NDArray[Any]) -> Floats:
         return normalised(obs, self.seen.mean.astype(np.float32), self.seen.factor)
 
-    def begin(self, rows: Rows) -> None:
-        self.inner.begin(rows._replace(obs=self._normalised(rows.obs)))
+    def load_rows(self, rows: Rows) -> None:
+        self.inner.load_rows(rows._replace(obs=self._normalised(rows.obs)))
 
     def step(
         self, chosen: npt.NDArray[np.int64], loss: Loss
     ) -> tuple[npt.NDArray[np.float64], float]:
         return self.inner.step(chosen, loss)
 
-    def look(self, rollout: Rollout) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-        return self.inner.look(rollout._replace(obs=self._normalised(rollout.obs)))
+    def evaluate(self, rollout: Rollout) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+        return self.inner.evaluate(rollout._replace(obs=self._normalised(rollout.obs)))
 
     def weights(self) -> tuple[Any, Floats, Floats]:
         return self.inner.weights(), self.seen.mean.astype(np.float32), self.seen.factor

@@ -34,9 +34,9 @@ class PPO:
     def update(self, rollout: Rollout, rate: float, entropy_weight: float) -> dict[str, float]:
         """Several epochs over one rollout."""
         s = self.settings
-        rows, seen_in_it = self.judge(rollout)
+        rows, seen_in_it = self.estimate(rollout)
         loss = Loss(rate, s.clip, entropy_weight, s.value_weight, s.max_grad_norm)
-        self.stepper.begin(rows)
+        self.stepper.load_rows(rows)
         total = len(rows.advantages)
         sums, seen, norms, epochs = np.zeros(len(STATS)), 0, [], 0
         for _ in range(s.epochs):
@@ -53,7 +53,7 @@ class PPO:
         metrics |= {"grad_norm": float(np.mean(norms)), "epochs": float(epochs)}
         return metrics | seen_in_it
 
-    def judge(self, rollout: Rollout) -> tuple[Rows, dict[str, float]]:
+    def estimate(self, rollout: Rollout) -> tuple[Rows, dict[str, float]]:
         """What is to be learnt from a rollout, and what to report of it."""
         rows, explained = advantage_rows(rollout, self.settings.gae_lambda)
         return rows, {"explained_variance": explained}

@@ -48,7 +48,7 @@ class Loss(NamedTuple):
 class Stepper(Protocol):
     """Weights, their optimiser, and a way to compute gradients."""
 
-    def begin(self, rows: Rows) -> None:
+    def load_rows(self, rows: Rows) -> None:
         """Hear what the coming steps are to learn from."""
 
     def step(
@@ -57,7 +57,7 @@ class Stepper(Protocol):
         """One gradient step on the chosen rows: the sums of STATS over them, the gradient's norm"""
         ...
 
-    def look(self, rollout: Rollout) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    def evaluate(self, rollout: Rollout) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
         """Log-probabilities of the actions taken, and values, both [T, N], by the newest weights"""
         ...
 

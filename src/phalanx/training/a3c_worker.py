@@ -141,7 +141,7 @@ class Worker:
         rate = learning_rate_at(self.config, progress)
         entropy_weight = entropy_weight_at(self.config, progress)
         began, version = time.perf_counter(), self.shared.updates
-        self.sampler.take(self.learner.stepper.weights(), version)
+        self.sampler.set_weights(self.learner.stepper.weights(), version)
         rollout = self.sampler.collect()
         collected = time.perf_counter()
         metrics = self.learner.update(rollout, rate, entropy_weight)

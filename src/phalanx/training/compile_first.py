@@ -11,7 +11,7 @@ import numpy as np
 
 from phalanx.compiled.team import ThreadTeam
 from phalanx.learn.compiled.actor import CompiledActor
-from phalanx.learn.compiled.points import PointActor, PointPolicy, PointStepper
+from phalanx.learn.compiled.continuous import GaussianActor, GaussianPolicy, GaussianStepper
 from phalanx.learn.compiled.policy import Policy
 from phalanx.learn.compiled.stepper import CompiledStepper
 from phalanx.learn.rollout import Rollout, columns_of, empty_rollout
@@ -41,7 +41,7 @@ def compile_cage2(config: TrainConfig, network: Network | None) -> None:
     )  # fmt: skip
     recipe = open_recipe(few)
     try:
-        recipe.sampler.take(recipe.learner.stepper.weights(), 0)
+        recipe.sampler.set_weights(recipe.learner.stepper.weights(), 0)
         rollout = recipe.sampler.collect(shaping(few, turn_weights(few), 0.0))
         _learn(recipe.learner, rollout)
     finally:
@@ -57,15 +57,15 @@ def compile_networks(config: TrainConfig, points: bool = False) -> None:
     actor: CompiledActor
     stepper: CompiledStepper
     if points:
-        policy = PointPolicy(FEW, FEW, hidden=(FEW,), seed=0)
-        actor, stepper = PointActor(policy), PointStepper(policy, ThreadTeam(1), rows)
+        policy = GaussianPolicy(FEW, FEW, hidden=(FEW,), seed=0)
+        actor, stepper = GaussianActor(policy), GaussianStepper(policy, ThreadTeam(1), rows)
     else:
         plain = Policy(FEW, FEW, hidden=(FEW,), truth_size=0, seed=0)
         actor, stepper = CompiledActor(plain), CompiledStepper(plain, ThreadTeam(1), rows)
     rollout = empty_rollout(FEW, obs, 0, 0 if points else FEW, obs[0] if points else None)
     for array in rollout:
         array[...] = np.ones((), array.dtype)
-    seen, _values = actor.see(obs)
+    seen, _values = actor.forward(obs)
     actor.draw(seen, rollout.masks[0], actor.noise(np.random.default_rng(0), FEW))
     _learn(open_learner(config, stepper), rollout)
 

@@ -21,7 +21,7 @@ from phalanx.configs import ZOO
 from phalanx.display import progress_display, span
 from phalanx.envs.auto import MANY
 from phalanx.errors import RunError, WorkerError
-from phalanx.learn.compiled.points import PointStepper
+from phalanx.learn.compiled.continuous import GaussianStepper
 from phalanx.learn.sampler import Stopped
 from phalanx.settings.fields import without_effect
 from phalanx.statistics import interval
@@ -93,7 +93,7 @@ def train(
         for note in run.notes:
             print(note)
         if not plays_here and is_compiled(run.learner.stepper):
-            compile_networks(run.config, is_compiled(run.learner.stepper, PointStepper))
+            compile_networks(run.config, is_compiled(run.learner.stepper, GaussianStepper))
         run.compile_s = compile_s() - before
         if config.resume is None:
             if start is not None:

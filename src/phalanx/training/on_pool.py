@@ -15,7 +15,7 @@ from phalanx.envs.auto import num_cores
 from phalanx.envs.making import make_pool
 from phalanx.envs.pool import Pool
 from phalanx.learn.compiled.actor import CompiledActor, is_image
-from phalanx.learn.compiled.points import PointActor, PointPolicy, PointStepper
+from phalanx.learn.compiled.continuous import GaussianActor, GaussianPolicy, GaussianStepper
 from phalanx.learn.compiled.policy import Policy
 from phalanx.learn.compiled.stepper import CompiledStepper
 from phalanx.learn.normalise import BOUND, Intake, NormalisedActor, NormalisedStepper, Running
@@ -130,15 +130,17 @@ def _open_networks(
                 width, int(action_space.n), hidden=config.hidden, truth_size=0, seed=config.seed
             )
             return CompiledActor(policy.copy()), CompiledStepper(policy, team, rows), "cpu"
-        points = PointPolicy(
+        points = GaussianPolicy(
             width, int(np.prod(action_space.shape or ())), hidden=config.hidden, seed=config.seed,
             deviation=config.first_deviation,
         )  # fmt: skip
-        return PointActor(points.copy()), PointStepper(points, team, rows), "cpu"
+        return GaussianActor(points.copy()), GaussianStepper(points, team, rows), "cpu"
     import_torch(config)
+    from phalanx.learn.torch.actor import TorchActor
     from phalanx.learn.torch.networks import EnvNetwork, count_outputs, head_for
     from phalanx.learn.torch.own_network import build_own_network
-    from phalanx.learn.torch.plain import PlainActor, PlainStepper, find_device
+    from phalanx.learn.torch.stepper import TorchStepper
+    from phalanx.learn.torch.weights import find_device
 
     head, device = head_for(action_space), find_device(config.device)
     module: Any
@@ -148,8 +150,8 @@ def _open_networks(
         obs = np.zeros((2, *(obs_space.shape or ())), obs_space.dtype)
         module = build_own_network(network, obs, 0, count_outputs(action_space))
     module.to(device)
-    actor = PlainActor(copy.deepcopy(module), head)
-    return actor, PlainStepper(module, head, threads, config.compile), device.type
+    actor = TorchActor(copy.deepcopy(module), head)
+    return actor, TorchStepper(module, head, threads, config.compile), device.type
 
 
 def threads_note(workers: int) -> str:

@@ -18,15 +18,15 @@ from phalanx.cage2.workflow import NUM_ORDERS, parse_order
 from phalanx.compiled.team import ThreadTeam
 from phalanx.errors import ConfigError, MissingError
 from phalanx.importing import import_from_here
+from phalanx.learn.cage2.collect import Shaping
+from phalanx.learn.cage2.gate import Gate
+from phalanx.learn.cage2.sampler import CompiledSampler
 from phalanx.learn.compiled.blas import use_one_thread_per_product
-from phalanx.learn.compiled.collect import Shaping
 from phalanx.learn.compiled.policy import Policy
 from phalanx.learn.compiled.stepper import CompiledStepper
-from phalanx.learn.gate import Gate
 from phalanx.learn.impala import Impala, ImpalaSettings
 from phalanx.learn.normalise import Intake
 from phalanx.learn.ppo import PPO, PPOSettings
-from phalanx.learn.sampler import CompiledSampler
 from phalanx.learn.stepper import Stepper
 from phalanx.machine import total_memory
 from phalanx.training.config import TrainConfig

@@ -1,4 +1,4 @@
-"""The compiled networks as an actor in a pool; that of torch modules is in `plain.py`."""
+"""The compiled networks as an actor in a pool; that of torch modules is in `torch/actor.py`."""
 
 from typing import Any, Protocol
 
@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from phalanx.compiled.rule import kernel
-from phalanx.learn.compiled.collect import sample
+from phalanx.learn.cage2.collect import sample
 from phalanx.learn.compiled.mlp import Floats, forward, work_size
 from phalanx.learn.compiled.policy import Policy
 
@@ -21,14 +21,14 @@ def is_image(shape: tuple[int, ...]) -> bool:
 class Actor(Protocol):
     """Looks at observations and draws actions."""
 
-    def take(self, weights: Any) -> None:
+    def set_weights(self, weights: Any) -> None:
         """Act by these weights from now on."""
 
     def prepare(self, obs: Any) -> npt.NDArray[Any]:
         """Observations as they are to be stored and looked at."""
         ...
 
-    def see(self, obs: npt.NDArray[Any]) -> tuple[Any, Floats]:
+    def forward(self, obs: npt.NDArray[Any]) -> tuple[Any, Floats]:
         """The network's outputs for prepared observations, and values [rows]."""
         ...
 
@@ -73,13 +73,13 @@ class CompiledActor:
         self.policy = policy
         self._work = np.empty(0, np.float32)
 
-    def take(self, weights: Floats) -> None:
+    def set_weights(self, weights: Floats) -> None:
         self.policy.theta[:] = weights
 
     def prepare(self, obs: Any) -> npt.NDArray[np.float32]:
         return np.ascontiguousarray(obs.reshape(len(obs), -1), np.float32)
 
-    def see(self, obs: npt.NDArray[Any]) -> tuple[Any, Floats]:
+    def forward(self, obs: npt.NDArray[Any]) -> tuple[Any, Floats]:
         policy = self.policy
         room = max(
             work_size(sizes, len(obs)) for sizes in (policy.actor_sizes, policy.critic_sizes)

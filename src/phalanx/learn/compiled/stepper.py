@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from phalanx.compiled.rule import kernel
 from phalanx.compiled.team import ThreadTeam, join, leave, next_piece
-from phalanx.learn.compiled.collect import NEVER, join_columns
+from phalanx.learn.cage2.collect import NEVER, join_columns
 from phalanx.learn.compiled.mlp import add_up, exp, fast, forward, work_size
 from phalanx.learn.compiled.policy import Policy
 from phalanx.learn.compiled.ppo_loss import STATS, ppo_slice
@@ -173,7 +173,7 @@ class CompiledStepper:
         self.policy.move_to(shared.weights)
         self.mean, self.square = shared.mean, shared.square
 
-    def begin(self, rows: Rows) -> None:
+    def load_rows(self, rows: Rows) -> None:
         self._rows = rows
 
     def step(
@@ -196,7 +196,7 @@ class CompiledStepper:
         )  # fmt: skip
         return self._stats[:slices].sum(axis=0), norm
 
-    def look(self, rollout: Rollout) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    def evaluate(self, rollout: Rollout) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
         policy, shape = self.policy, rollout.rewards.shape
         log_probs, values = np.empty((2, rollout.rewards.size), np.float32)
         parts = (rollout.obs, rollout.truth, rollout.masks, rollout.actions)

@@ -26,7 +26,7 @@ class Head(Protocol):
         """The most likely actions."""
         ...
 
-    def judge(self, outputs: Tensor, masks: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
+    def evaluate(self, outputs: Tensor, masks: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
         """Log-probabilities of actions taken, and entropies."""
         ...
 
@@ -48,7 +48,7 @@ class Categorical:
     def best(self, outputs: Tensor, masks: Tensor) -> Tensor:
         return (outputs + NEVER * ~masks).argmax(dim=1)
 
-    def judge(self, outputs: Tensor, masks: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
+    def evaluate(self, outputs: Tensor, masks: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
         log_probs = torch.log_softmax(outputs + NEVER * ~masks, dim=1)
         entropies = -(log_probs.exp() * log_probs.clamp(min=-80)).sum(dim=1)
         return log_probs.gather(1, actions.long()[:, None])[:, 0], entropies
@@ -70,12 +70,12 @@ class Gaussian:
     def draw(self, outputs: Tensor, masks: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
         means, logs = outputs.chunk(2, dim=1)
         actions = means + logs.exp() * noise
-        return actions, self.judge(outputs, masks, actions)[0]
+        return actions, self.evaluate(outputs, masks, actions)[0]
 
     def best(self, outputs: Tensor, masks: Tensor) -> Tensor:
         return outputs.chunk(2, dim=1)[0]
 
-    def judge(self, outputs: Tensor, masks: Tensor, actions: Any) -> tuple[Tensor, Tensor]:
+    def evaluate(self, outputs: Tensor, masks: Tensor, actions: Any) -> tuple[Tensor, Tensor]:
         means, logs = outputs.chunk(2, dim=1)
         scaled = (actions - means) / logs.exp()
         log_probs = -(scaled**2 / 2 + logs + math.log(2 * math.pi) / 2).sum(dim=1)

@@ -11,7 +11,7 @@ from phalanx.cage2.rules.scoring import CONDUCT, Orders
 from phalanx.compiled.bits import number
 from phalanx.compiled.rule import kernel, records
 from phalanx.compiled.team import join, leave, next_piece
-from phalanx.learn.compiled.collect import (
+from phalanx.learn.cage2.collect import (
     BLOCK,
     take_turn,
     write_input,

@@ -8,11 +8,11 @@ import pytest
 from phalanx.cage2.batch import Batch
 from phalanx.cage2.rules.observation import TRUTH_SIZE
 from phalanx.cage2.rules.scenario import NUM_ACTIONS, action_index
-from phalanx.learn.compiled.collect import Shaping
+from phalanx.learn.cage2.collect import Shaping
+from phalanx.learn.cage2.sampler import CompiledSampler
 from phalanx.learn.compiled.mlp import forward, work_size
 from phalanx.learn.compiled.policy import Policy
 from phalanx.learn.rollout import Rollout
-from phalanx.learn.sampler import CompiledSampler
 
 HORIZON, TURNS, SIZE = 30, 50, 200
 GAMMA, FINAL_GAMMA = 0.9, 0.5

@@ -22,7 +22,7 @@ from phalanx.learn.stepper import Loss, flat
 HALF_LOG_2PI = np.float32(math.log(2 * math.pi) / 2)
 
 
-class PointPolicy(Policy):
+class GaussianPolicy(Policy):
     """Networks as those of `Policy`; at the end of `theta` the logs of the deviations."""
 
     def __init__(
@@ -39,8 +39,8 @@ class PointPolicy(Policy):
         self.theta, self.actor, self.critic = theta, theta[:split], theta[split:end]
         self.log_std = theta[end:]
 
-    def copy(self) -> "PointPolicy":
-        other = PointPolicy(
+    def copy(self) -> "GaussianPolicy":
+        other = GaussianPolicy(
             self.obs_size, int(self.actor_sizes[-1]), hidden=self.hidden, seed=0,
             deviation=self._deviation,
         )  # fmt: skip
@@ -48,10 +48,10 @@ class PointPolicy(Policy):
         return other
 
 
-class PointActor(CompiledActor):
+class GaussianActor(CompiledActor):
     """A policy for vectors and continuous actions."""
 
-    policy: PointPolicy
+    policy: GaussianPolicy
 
     def noise(self, random: np.random.Generator, rows: int) -> npt.NDArray[Any]:
         return random.standard_normal((rows, len(self.policy.log_std)), np.float32)
@@ -174,10 +174,10 @@ def look_at_points(
     return leave(board, task, thread)
 
 
-class PointStepper(CompiledStepper):
-    """The compiled networks of a `PointPolicy`, and Adam."""
+class GaussianStepper(CompiledStepper):
+    """The compiled networks of a `GaussianPolicy`, and Adam."""
 
-    policy: PointPolicy
+    policy: GaussianPolicy
 
     def _networks(self) -> tuple[Any, ...]:
         policy = self.policy
@@ -204,7 +204,7 @@ class PointStepper(CompiledStepper):
         )  # fmt: skip
         return self._stats[:slices].sum(axis=0), norm
 
-    def look(self, rollout: Rollout) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    def evaluate(self, rollout: Rollout) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
         log_probs, values = np.empty((2, rollout.rewards.size), np.float32)
         parts = (*map(flat, (rollout.obs, rollout.actions)), log_probs, values)
         self.team.run(look_at_points, (*self._networks(), *parts))
