@@ -14,12 +14,12 @@ from phalanx.learn.compiled.stepper import CompiledStepper
 from phalanx.learn.ppo import advantage_rows
 from phalanx.learn.rollout import Rollout, empty_rollout
 from phalanx.learn.shared import UPDATES, Shared, count_up
-from phalanx.learn.stepper import Loss
 from phalanx.learn.torch.heads import Categorical
 from phalanx.learn.torch.networks import EnvNetwork
 from phalanx.learn.torch.stepper import TorchStepper
+from tests.learn.tasks import LOSS
 
-SETTINGS = A3CSettings(gae_lambda=0.95, clip=0.2, value_weight=0.5, max_grad_norm=0.5)
+SETTINGS = A3CSettings(gae_lambda=0.95, loss=LOSS)
 
 
 def compiled(seed: int) -> Any:
@@ -104,7 +104,7 @@ def test_a_shared_step_is_a_step_of_the_stepper_alone() -> None:
     alone, rollout = compiled(0), some_rollout()
     shared_one.update(rollout, 1e-2, 0.01)
     alone.load_rows(advantage_rows(rollout, 0.95, normalised=False)[0])
-    alone.step(np.arange(40), Loss(1e-2, 0.2, 0.01, 0.5, 0.5))
+    alone.step(np.arange(40), LOSS._replace(rate=1e-2, entropy_weight=0.01))
     assert np.array_equal(flat(alone), flat(shared_one.stepper))
 
 

@@ -8,7 +8,9 @@ import torch
 from gymnasium import spaces
 
 from phalanx.compiled.team import ThreadTeam
-from phalanx.learn.compiled.continuous import GaussianActor, GaussianPolicy, GaussianStepper
+from phalanx.learn.compiled.actor import GaussianActor
+from phalanx.learn.compiled.policy import Policy
+from phalanx.learn.compiled.stepper import CompiledStepper
 from phalanx.learn.impala import Impala, ImpalaSettings
 from phalanx.learn.ppo import PPO
 from phalanx.learn.rollout import Rollout, empty_rollout
@@ -20,9 +22,9 @@ from tests.learn.tasks import SETTINGS, settings
 TURNS, SIZE, SEEN, ACTIONS = 40, 30, 5, 3
 
 
-def twins() -> tuple[GaussianPolicy, EnvNetwork]:
+def twins() -> tuple[Policy, EnvNetwork]:
     """The same networks twice."""
-    policy = GaussianPolicy(SEEN, ACTIONS, hidden=(16, 8), seed=1, deviation=0.5)
+    policy = Policy(SEEN, ACTIONS, hidden=(16, 8), truth_size=0, seed=1, deviation=0.5)
     policy.theta += np.random.default_rng(0).normal(0, 0.1, len(policy.theta)).astype(np.float32)
     seen, done = spaces.Box(-9, 9, (SEEN,)), spaces.Box(-1, 1, (ACTIONS,))
     module = EnvNetwork(seen, done, (16, 8))
@@ -45,7 +47,7 @@ def theta_of(module: EnvNetwork) -> Any:
     return np.concatenate([part.detach().numpy().T.reshape(-1) for part in parts_of(module)])
 
 
-def played(policy: GaussianPolicy) -> Rollout:
+def played(policy: Policy) -> Rollout:
     random = np.random.default_rng(2)
     obs = random.normal(size=(TURNS * SIZE, SEEN)).astype(np.float32)
     actor = GaussianActor(policy)
@@ -66,7 +68,7 @@ def played(policy: GaussianPolicy) -> Rollout:
 def test_both_find_points_equally_likely() -> None:
     policy, module = twins()
     rollout = played(policy)
-    log_probs, values = GaussianStepper(policy, ThreadTeam(2), 64).evaluate(rollout)
+    log_probs, values = CompiledStepper(policy, ThreadTeam(2), 64).evaluate(rollout)
     theirs = TorchStepper(module, Gaussian(ACTIONS), 1).evaluate(rollout)
     np.testing.assert_allclose(log_probs, theirs[0], atol=1e-4)
     np.testing.assert_allclose(values, theirs[1], atol=1e-5)
@@ -78,7 +80,7 @@ def test_both_learn_the_same(threads: int) -> None:
     policy, module = twins()
     rollout = played(policy)
     before = policy.theta.copy()
-    compiled = GaussianStepper(policy, ThreadTeam(threads), 700)
+    compiled = CompiledStepper(policy, ThreadTeam(threads), 700)
     plain = TorchStepper(module, Gaussian(ACTIONS), 1)
     chosen = settings(minibatch_size=700)
     one, other = (PPO(s, chosen, 3).update(rollout, 1e-3, 0.01) for s in (compiled, plain))
@@ -93,7 +95,7 @@ def test_both_correct_what_older_weights_have_played_alike() -> None:
     rollout = played(policy)
     chosen = ImpalaSettings(**SETTINGS, rho_bar=1.0, c_bar=1.0, pg_rho_bar=1.0)
     steppers = (
-        GaussianStepper(policy, ThreadTeam(1), 700),
+        CompiledStepper(policy, ThreadTeam(1), 700),
         TorchStepper(module, Gaussian(ACTIONS), 1),
     )
     one, other = (Impala(s, chosen, 3).update(rollout, 1e-3, 0.01) for s in steppers)

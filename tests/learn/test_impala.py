@@ -13,7 +13,7 @@ from phalanx.learn.ppo import PPO
 from phalanx.learn.returns import gae, vtrace
 from phalanx.learn.rollout import columns_of
 from tests import naive
-from tests.learn.tasks import Player
+from tests.learn.tasks import LOSS, Player
 
 TURNS, SIZE, GAMMA = 30, 6, 0.95
 
@@ -79,8 +79,8 @@ def test_what_followed_actions_that_the_new_policy_would_not_take_is_no_news_of_
 
 def impala(policy: Policy, minibatch_size: int, pg_rho_bar: float = 1.0) -> Impala:
     settings = ImpalaSettings(
-        epochs=1, minibatch_size=minibatch_size, gae_lambda=1.0, rho_bar=1.0, c_bar=1.0,
-        pg_rho_bar=pg_rho_bar, clip=0.2, value_weight=0.5, max_grad_norm=0.5, target_kl=None,
+        k_epochs=1, minibatch_size=minibatch_size, gae_lambda=1.0, rho_bar=1.0, c_bar=1.0,
+        pg_rho_bar=pg_rho_bar, target_kl=None, loss=LOSS,
     )  # fmt: skip
     return Impala(CompiledStepper(policy, ThreadTeam(1), minibatch_size), settings, seed=0)
 

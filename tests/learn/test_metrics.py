@@ -8,9 +8,8 @@ import pytest
 
 from phalanx.compiled.team import ThreadTeam
 from phalanx.learn.compiled.policy import Policy
-from phalanx.learn.compiled.ppo_loss import STATS
 from phalanx.learn.compiled.stepper import CompiledStepper
-from phalanx.learn.ppo import PPO, advantage_rows, explained_variance, normalise
+from phalanx.learn.ppo import PPO, STATS, advantage_rows, explained_variance, normalise
 from phalanx.learn.rollout import Rollout, empty_rollout
 from tests.learn.tasks import Player, settings
 from tests.learn.test_impala import impala
@@ -87,7 +86,7 @@ class Told:
 
 def told_update(kl_of_a_row: float, **changes: Any) -> tuple[Told, dict[str, float]]:
     stepper = Told(kl_of_a_row)
-    learner: Any = PPO(stepper, settings(minibatch_size=4, epochs=3, **changes), seed=0)  # type: ignore[arg-type]
+    learner: Any = PPO(stepper, settings(minibatch_size=4, k_epochs=3, **changes), seed=0)  # type: ignore[arg-type]
     return stepper, learner.update(some_rollout(), 1e-3, 0.01)
 
 

@@ -11,8 +11,7 @@ from gymnasium import spaces
 
 from phalanx.envs import Fault, make_pool
 from phalanx.errors import WorkerError
-from phalanx.learn.compiled.actor import CompiledActor
-from phalanx.learn.compiled.continuous import GaussianActor, GaussianPolicy
+from phalanx.learn.compiled.actor import CompiledActor, GaussianActor
 from phalanx.learn.compiled.policy import Policy
 from phalanx.learn.pool_sampler import PoolSampler
 from tests import odd_envs
@@ -189,7 +188,7 @@ class Pushed(odd_envs.Counting):
 @pytest.mark.parametrize("memory", [0.0, 0.9])
 def test_noise_lasts_for_as_long_as_it_is_told_to(memory: float) -> None:
     pool = make_pool(Pushed, n_envs=50, num_workers=0)
-    actor = GaussianActor(GaussianPolicy(3, 1, hidden=(8,), seed=1))
+    actor = GaussianActor(Policy(3, 1, hidden=(8,), truth_size=0, seed=1, deviation=1.0))
     settings: dict[str, Any] = {"gamma": GAMMA, "reward_scale": 1.0, "seed": 0}
     player = PoolSampler(pool, actor, 100, noise_memory=memory, **settings)
     player.collect()

@@ -21,7 +21,7 @@ from phalanx.learn.torch.heads import Categorical
 from phalanx.learn.torch.module import ActorCritic
 from phalanx.learn.torch.stepper import TorchStepper
 from phalanx.learn.torch.weights import find_device
-from tests.learn.tasks import settings
+from tests.learn.tasks import LOSS, settings
 
 SIZE, TURNS, HORIZON = 150, 25, 20
 
@@ -68,7 +68,7 @@ def test_both_learn_the_same(threads: int) -> None:
     policy = one_policy()
     rollout = sampler(CompiledSampler, policy).collect(SHAPING)
     module = ActorCritic(policy)
-    chosen = settings(minibatch_size=1000, epochs=4)
+    chosen = settings(minibatch_size=1000, k_epochs=4)
     steppers = (
         TorchStepper(module, Categorical(), threads),
         CompiledStepper(policy, ThreadTeam(threads), 1000),
@@ -85,7 +85,9 @@ def test_the_gradients_of_a_minibatch_are_equal() -> None:
     rollout = sampler(CompiledSampler, policy).collect(SHAPING)
     module = ActorCritic(policy)
     # One epoch of one minibatch without clipping: Adam's mean is then a tenth of the gradient.
-    chosen = settings(minibatch_size=SIZE * TURNS, epochs=1, max_grad_norm=1e9)
+    chosen = settings(
+        minibatch_size=SIZE * TURNS, k_epochs=1, loss=LOSS._replace(max_grad_norm=1e9)
+    )
     plain = TorchStepper(module, Categorical(), 2)
     compiled = CompiledStepper(policy, ThreadTeam(1), SIZE * TURNS)
     metrics = [PPO(s, chosen, 3).update(rollout, 1e-3, 0.01) for s in (plain, compiled)]

@@ -29,7 +29,7 @@ TESTS: dict[str, str] = {
     "learn/compiled/mlp": "learn/test_mlp",
     "learn/torch/networks": "learn/test_networks training/test_train_env",
     "learn/normalise": "learn/test_normalise training/test_train_env",
-    "learn/compiled/continuous": "learn/test_continuous training/test_train_env",
+    "learn/compiled/distributions": "learn/test_ppo learn/test_torch learn/test_continuous",
     "learn/torch/own_network": "training/test_training training/test_train_env",
     "learn/torch/stepper": "learn/test_torch training/test_training training/test_train_env",
     "learn/torch/weights": "learn/test_torch training/test_training training/test_train_env",
@@ -44,7 +44,6 @@ TESTS: dict[str, str] = {
     "learn/rollout": "learn/test_rollout learn/cage2/test_collect learn/test_pool_sampler",
     "learn/cage2/sampler": "learn/cage2/test_collect learn/cage2/test_following",
     "learn/shared": "learn/test_a3c training/test_a3c",
-    "learn/stepper": "learn/test_ppo learn/test_torch training/test_training",
 }
 ENVS = (
     "answers", "auto", "block", "channel", "closing", "factories", "faults", "first_try",

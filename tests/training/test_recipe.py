@@ -1,12 +1,14 @@
 """How far a run is, and what its schedules make of that."""
 
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 import pytest
 
-from phalanx.learn.impala import Impala
-from phalanx.learn.ppo import PPO
+from phalanx.learn.a3c import A3CSettings
+from phalanx.learn.impala import Impala, ImpalaSettings
+from phalanx.learn.ppo import PPO, LossSettings, PPOSettings
 from phalanx.training.config import TrainConfig
 from phalanx.training.recipe import (
     chosen_actions,
@@ -21,6 +23,7 @@ from phalanx.training.recipe import (
     progress_of,
     restore_price,
     sampler_options,
+    settings_of,
     shaping,
     turn_weights,
 )
@@ -48,6 +51,18 @@ def test_a_run_is_as_far_as_its_budget_or_its_time(
     changes: dict[str, Any], done: Any, progress: float
 ) -> None:
     assert progress_of(TrainConfig(**changes), *done) == pytest.approx(progress)
+
+
+@pytest.mark.parametrize("kind", [PPOSettings, ImpalaSettings, A3CSettings])
+def test_an_algorithm_and_its_loss_are_set_by_the_names_of_a_runs_settings(kind: Any) -> None:
+    config = TrainConfig(
+        clip=0.3, value_weight=0.7, max_grad_norm=0.9, k_epochs=3, gae_lambda=0.8, rho_bar=1.5
+    )
+    settings = settings_of(kind, config)
+    assert settings.loss == LossSettings(clip=0.3, value_weight=0.7, max_grad_norm=0.9)
+    for field in fields(kind):
+        if field.name != "loss":
+            assert getattr(settings, field.name) == getattr(config, field.name)
 
 
 def test_rates_and_weights_go_from_first_to_last_in_a_line() -> None:

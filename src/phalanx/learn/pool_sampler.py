@@ -17,9 +17,8 @@ from phalanx.envs.faults import Fault
 from phalanx.envs.pool import Pool
 from phalanx.envs.received import Arrived
 from phalanx.errors import WorkerError
-from phalanx.learn.compiled.actor import Actor
 from phalanx.learn.rollout import Arrays, Rollout, columns_of, empty_rollout
-from phalanx.learn.sampler import Stopped
+from phalanx.learn.sampler import Actor, Stopped
 
 WATCH_S = 0.5  # how often workers are looked after while nobody waits for them
 

@@ -32,7 +32,13 @@ from phalanx.learn.sampler import Stopped
 from phalanx.learn.shared import BEATS, EPISODES, STEPS, Shared
 from phalanx.training.config import TrainConfig
 from phalanx.training.on_pool import env_of, open_networks
-from phalanx.training.recipe import Network, entropy_weight_at, learning_rate_at, progress_of
+from phalanx.training.recipe import (
+    Network,
+    entropy_weight_at,
+    learning_rate_at,
+    progress_of,
+    settings_of,
+)
 from phalanx.training.update_record import Tally, added_up, episodes_of
 
 REPORT_S = 0.05  # updates that take less are reported together
@@ -104,7 +110,7 @@ class Worker:
         if isinstance(stepper, CompiledStepper):
             rows = len(block) * config.update_steps
             stepper = type(stepper)(stepper.policy, stepper.team, rows)
-        self.learner = A3C(stepper, a3c_settings(config), self.shared, bring=False)
+        self.learner = A3C(stepper, settings_of(A3CSettings, config), self.shared, bring=False)
         self.sampler = PoolSampler(
             pool, actor, config.update_steps, gamma=config.gamma, reward_scale=config.reward_scale,
             seed=seed, env_seeds=[env_seed(config.seed, i, setup.begun) for i in block],
@@ -186,15 +192,6 @@ class Watched(gymnasium.Wrapper[Any, Any, Any, Any]):
         answer = self.env.reset(**options)
         self._own[BEATS] += 1
         return answer
-
-
-def a3c_settings(config: TrainConfig) -> A3CSettings:
-    return A3CSettings(
-        gae_lambda=config.gae_lambda,
-        clip=config.clip,
-        value_weight=config.value_weight,
-        max_grad_norm=config.max_grad_norm,
-    )
 
 
 def env_seed(seed: int, i: int, begun: int) -> int:

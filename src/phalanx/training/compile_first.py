@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from phalanx.compiled.team import ThreadTeam
-from phalanx.learn.compiled.actor import CompiledActor
-from phalanx.learn.compiled.continuous import GaussianActor, GaussianPolicy, GaussianStepper
+from phalanx.learn.compiled.actor import CompiledActor, GaussianActor
 from phalanx.learn.compiled.policy import Policy
 from phalanx.learn.compiled.stepper import CompiledStepper
 from phalanx.learn.rollout import Rollout, columns_of, empty_rollout
@@ -54,14 +53,10 @@ def compile_networks(config: TrainConfig, points: bool = False) -> None:
     points: with continuous actions.
     """
     obs, rows = np.zeros((FEW, FEW), np.float32), config.minibatch_size
-    actor: CompiledActor
-    stepper: CompiledStepper
-    if points:
-        policy = GaussianPolicy(FEW, FEW, hidden=(FEW,), seed=0)
-        actor, stepper = GaussianActor(policy), GaussianStepper(policy, ThreadTeam(1), rows)
-    else:
-        plain = Policy(FEW, FEW, hidden=(FEW,), truth_size=0, seed=0)
-        actor, stepper = CompiledActor(plain), CompiledStepper(plain, ThreadTeam(1), rows)
+    deviation = 1.0 if points else None
+    policy = Policy(FEW, FEW, hidden=(FEW,), truth_size=0, seed=0, deviation=deviation)
+    actor = GaussianActor(policy) if points else CompiledActor(policy)
+    stepper = CompiledStepper(policy, ThreadTeam(1), rows)
     rollout = empty_rollout(FEW, obs, 0, 0 if points else FEW, obs[0] if points else None)
     for array in rollout:
         array[...] = np.ones((), array.dtype)

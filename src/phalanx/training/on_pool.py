@@ -14,8 +14,7 @@ from phalanx.compiled.team import ThreadTeam
 from phalanx.envs.auto import num_cores
 from phalanx.envs.making import make_pool
 from phalanx.envs.pool import Pool
-from phalanx.learn.compiled.actor import CompiledActor, is_image
-from phalanx.learn.compiled.continuous import GaussianActor, GaussianPolicy, GaussianStepper
+from phalanx.learn.compiled.actor import CompiledActor, GaussianActor, is_image
 from phalanx.learn.compiled.policy import Policy
 from phalanx.learn.compiled.stepper import CompiledStepper
 from phalanx.learn.normalise import BOUND, Intake, NormalisedActor, NormalisedStepper, Running
@@ -108,8 +107,13 @@ def is_vector(obs_space: spaces.Space[Any]) -> bool:
     return isinstance(obs_space, spaces.Box) and not is_image(obs_space.shape)
 
 
-def is_compiled(stepper: Any, kind: type = CompiledStepper) -> bool:
-    return isinstance(getattr(stepper, "inner", stepper), kind)
+def is_compiled(stepper: Any) -> bool:
+    return isinstance(getattr(stepper, "inner", stepper), CompiledStepper)
+
+
+def is_gaussian(stepper: Any) -> bool:
+    """Whether a compiled stepper learns continuous actions."""
+    return getattr(stepper, "inner", stepper).policy.deviation is not None
 
 
 def _open_networks(
@@ -130,11 +134,11 @@ def _open_networks(
                 width, int(action_space.n), hidden=config.hidden, truth_size=0, seed=config.seed
             )
             return CompiledActor(policy.copy()), CompiledStepper(policy, team, rows), "cpu"
-        points = GaussianPolicy(
-            width, int(np.prod(action_space.shape or ())), hidden=config.hidden, seed=config.seed,
-            deviation=config.first_deviation,
+        policy = Policy(
+            width, int(np.prod(action_space.shape or ())), hidden=config.hidden, truth_size=0,
+            seed=config.seed, deviation=config.first_deviation,
         )  # fmt: skip
-        return GaussianActor(points.copy()), GaussianStepper(points, team, rows), "cpu"
+        return GaussianActor(policy.copy()), CompiledStepper(policy, team, rows), "cpu"
     import_torch(config)
     from phalanx.learn.torch.actor import TorchActor
     from phalanx.learn.torch.networks import EnvNetwork, count_outputs, head_for

@@ -2,9 +2,9 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from phalanx.cage2.workflow import NUM_ORDERS, parse_order
 from phalanx.compiled.team import ThreadTeam
 from phalanx.errors import ConfigError, MissingError
 from phalanx.importing import import_from_here
+from phalanx.learn.a3c import A3CSettings
 from phalanx.learn.cage2.collect import Shaping
 from phalanx.learn.cage2.gate import Gate
 from phalanx.learn.cage2.sampler import CompiledSampler
@@ -26,12 +27,12 @@ from phalanx.learn.compiled.policy import Policy
 from phalanx.learn.compiled.stepper import CompiledStepper
 from phalanx.learn.impala import Impala, ImpalaSettings
 from phalanx.learn.normalise import Intake
-from phalanx.learn.ppo import PPO, PPOSettings
-from phalanx.learn.stepper import Stepper
+from phalanx.learn.ppo import PPO, LossSettings, PPOSettings, Stepper
 from phalanx.machine import total_memory
 from phalanx.training.config import TrainConfig
 from phalanx.training.sources import Ahead, InStep
 
+Settings = TypeVar("Settings", PPOSettings, ImpalaSettings, A3CSettings)
 Network = Callable[[int, int, int], Any]  # (obs_size, truth_size, num_actions) -> torch module
 SIZES = (256, 512, 1024, 2048, 4096)  # that `--n-envs auto` chooses from
 FIRST_PRICE = 0.1  # `--alignment gate` begins with so much of lambda / 20
@@ -215,8 +216,8 @@ def open_source(config: TrainConfig, samplers: list[Any]) -> InStep | Ahead:
 
 def open_learner(config: TrainConfig, stepper: Stepper) -> PPO | Impala:
     if config.algo == "impala":
-        return Impala(stepper, impala_settings(config), config.seed)
-    return PPO(stepper, ppo_settings(config), config.seed)
+        return Impala(stepper, settings_of(ImpalaSettings, config), config.seed)
+    return PPO(stepper, settings_of(PPOSettings, config), config.seed)
 
 
 def _compiled(config: TrainConfig, first_index: int) -> Recipe:
@@ -308,24 +309,11 @@ def shaping(config: TrainConfig, weights: npt.NDArray[np.float32], progress: flo
     )
 
 
-def ppo_settings(config: TrainConfig) -> PPOSettings:
-    return PPOSettings(**_pass_settings(config))
-
-
-def impala_settings(config: TrainConfig) -> ImpalaSettings:
-    return ImpalaSettings(
-        **_pass_settings(config),
-        rho_bar=config.rho_bar,
-        c_bar=config.c_bar,
-        pg_rho_bar=config.pg_rho_bar,
-    )
-
-
-def _pass_settings(config: TrainConfig) -> dict[str, Any]:
-    names = (
-        "minibatch_size", "gae_lambda", "clip", "value_weight", "max_grad_norm", "target_kl",
-    )  # fmt: skip
-    return {"epochs": config.k_epochs, **{name: getattr(config, name) for name in names}}
+def settings_of(kind: type[Settings], config: TrainConfig) -> Settings:
+    """The settings of an algorithm and of its loss, all by the names that they have in a run's."""
+    loss = {name: getattr(config, name) for name in LossSettings._fields if hasattr(config, name)}
+    own = {f.name: getattr(config, f.name) for f in fields(kind) if f.name != "loss"}
+    return kind(**own, loss=LossSettings(**loss))
 
 
 # --- how many networks ----------------------------------------------------------------------------

@@ -11,7 +11,13 @@ from phalanx.cage2.rules.scenario import NUM_ACTIONS
 from phalanx.cage2.rules.scoring import CONDUCT, NO_ORDERS, Orders
 from phalanx.cage2.saved_games import check_conducts
 from phalanx.compiled.rule import records
-from phalanx.learn.cage2.collect import Shaping, begin_following_everywhere, collect_blocks
+from phalanx.learn.cage2.collect import (
+    Games,
+    Shaping,
+    begin_following_everywhere,
+    collect_blocks,
+    games_of,
+)
 from phalanx.learn.compiled.mlp import Floats
 from phalanx.learn.compiled.policy import Policy
 from phalanx.learn.rollout import Arrays, Rollout, empty_rollout
@@ -43,7 +49,7 @@ class Cage2Sampler:
         self.condition = np.hstack([condition, codes]).astype(np.float32)
         self.conducts = records(batch.num_envs, CONDUCT)
         if len(orders.allowed):
-            begin_following_everywhere(batch.nets, self.conducts, orders, self.condition)
+            begin_following_everywhere(self.games)
         first = np.hstack([batch.shown.obs.astype(np.float32), self.condition])
         rollouts = [
             empty_rollout(turns, first, truth_size, NUM_ACTIONS) for _ in range(num_rollouts)
@@ -52,6 +58,10 @@ class Cage2Sampler:
         self.rollouts = [rollout._replace(next_obs=next_obs) for rollout in rollouts]
         self.version = 0
         self.stop: Callable[[], bool] = lambda: False  # a rollout takes less than a second
+
+    @property
+    def games(self) -> Games:
+        return games_of(self.batch, self.orders, self.conducts, self.useful, self.condition)
 
     @property
     def rollout(self) -> Rollout:
@@ -77,10 +87,10 @@ class Cage2Sampler:
 
     def save(self) -> Arrays:
         """The games under way, as plain numbers."""
-        saved = {name: _plain(array) for name, array in self.batch.save().items()}
-        conducts, condition = _plain(self.conducts), self.condition
-        shown = {"next_obs": self.rollout.next_obs, "condition": condition}
-        return {**saved, **shown, "conducts": conducts}
+        arrays: Arrays = {"next_obs": self.rollout.next_obs, "condition": self.condition}
+        arrays |= self.batch.save() | {"conducts": self.conducts}
+        # Records as bytes: files hold plain numbers only.
+        return {k: a.view(np.uint8) if a.dtype.names else a for k, a in arrays.items()}
 
     def load(self, arrays: Arrays) -> None:
         """Go on from what `save` gave."""
@@ -107,18 +117,7 @@ class CompiledSampler(Cage2Sampler):
         self.version = version
 
     def collect(self, shaping: Shaping) -> Rollout:
-        batch, policy, rollout = self.batch, self.policy, self.next_rollout()
-        batch.team.run(
-            collect_blocks,
-            (
-                batch.nets, batch.memories, batch.kind, batch.odds, self.orders, self.conducts,
-                self.useful, self.condition, shaping, policy.actor, policy.actor_sizes,
-                policy.critic, policy.critic_sizes, rollout,
-            ),
-        )  # fmt: skip
+        rollout = self.next_rollout()
+        arguments = (self.games, shaping, self.policy.networks, rollout)
+        self.batch.team.run(collect_blocks, arguments)
         return rollout
-
-
-def _plain(array: Any) -> Any:
-    """Records as bytes: files hold plain numbers only."""
-    return array.view(np.uint8) if array.dtype.names else array

@@ -31,6 +31,10 @@ class Head(Protocol):
         ...
 
 
+def masked_log_softmax(logits: Tensor, masks: Tensor) -> Tensor:
+    return torch.log_softmax(logits + NEVER * ~masks, dim=1)
+
+
 class Categorical:
     """One of A actions by logits [rows, A]."""
 
@@ -39,7 +43,7 @@ class Categorical:
 
     def draw(self, outputs: Tensor, masks: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
         """By inverse distribution from one uniform number a row."""
-        log_probs = torch.log_softmax(outputs + NEVER * ~masks, dim=1)
+        log_probs = masked_log_softmax(outputs, masks)
         shares = log_probs.exp().cumsum(dim=1)
         left = noise[:, None] * shares[:, -1:]
         actions = (shares <= left).sum(dim=1).clamp(max=outputs.shape[1] - 1)
@@ -49,7 +53,7 @@ class Categorical:
         return (outputs + NEVER * ~masks).argmax(dim=1)
 
     def evaluate(self, outputs: Tensor, masks: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
-        log_probs = torch.log_softmax(outputs + NEVER * ~masks, dim=1)
+        log_probs = masked_log_softmax(outputs, masks)
         entropies = -(log_probs.exp() * log_probs.clamp(min=-80)).sum(dim=1)
         return log_probs.gather(1, actions.long()[:, None])[:, 0], entropies
 

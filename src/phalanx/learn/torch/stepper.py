@@ -3,44 +3,26 @@
 They are the same steps as the compiled ones; a test holds both together.
 """
 
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from phalanx.learn.rollout import Arrays, Rollout
+from phalanx.learn.ppo import ADAM_DECAYS, ADAM_EPSILON, LossSettings, Rows, ppo_loss
+from phalanx.learn.returns import Floats
+from phalanx.learn.rollout import Arrays, Rollout, flat
 from phalanx.learn.shared import Shared
-from phalanx.learn.stepper import ADAM_DECAYS, ADAM_EPSILON, Loss, Rows, flat
 from phalanx.learn.torch.heads import Head
 from phalanx.learn.torch.weights import set_weights, weights_of
 
+Piece = TypeVar("Piece")
+Result = TypeVar("Result")
 MOMENTS = ("exp_avg", "exp_avg_sq")  # of Adam, by the names that torch gives them
 SLICE = 1024  # rows of a minibatch that one thread works on at a time
-
-
-def ppo_loss(
-    head: Head, outputs: Tensor, values: Tensor, rows: Any, loss: Loss
-) -> tuple[Tensor, Tensor]:
-    """Sum of the loss over the rows, and of STATS.
-
-    L = -min(r A, clip(r) A) - entropy_weight H + value_weight (v - target)² / 2
-    """
-    _obs, _truth, masks, actions, old_log_probs, advantages, targets = rows
-    log_probs, entropy = head.evaluate(outputs, masks, actions)
-    difference = log_probs - old_log_probs
-    ratio = difference.exp()
-    bounded = ratio.clamp(1 - loss.clip, 1 + loss.clip)
-    gain = torch.min(ratio * advantages, bounded * advantages)
-    errors = (values - targets) ** 2 / 2
-    total = (-gain - loss.entropy_weight * entropy + loss.value_weight * errors).sum()
-    with torch.no_grad():
-        clipped = ((ratio - 1).abs() > loss.clip).float()
-        kl = ratio - 1 - difference
-        stats = torch.stack([part.sum() for part in (-gain, errors, entropy, kl, clipped)])
-    return total, stats
 
 
 class TorchStepper:
@@ -50,7 +32,7 @@ class TorchStepper:
         self, module: nn.Module, head: Head, num_threads: int, compiled: bool = False
     ) -> None:
         self.module, self.head = module, head
-        self.see = torch.compile(module, dynamic=True) if compiled else module
+        self.forward = torch.compile(module, dynamic=True) if compiled else module
         self.device = next(module.parameters()).device
         self.parameters = [part for part in module.parameters() if part.requires_grad]
         self.adam = torch.optim.Adam(self.parameters, betas=ADAM_DECAYS, eps=ADAM_EPSILON)
@@ -76,22 +58,22 @@ class TorchStepper:
         """Keep weights and optimiser in a block that others write too; `bring` ours, or take its"""
         steps, at = float(self.steps), 0
         for part in self._tensors():
-            there = [
-                torch.from_numpy(array[at : at + part.numel()]).view(part.shape)
-                for array in (shared.weights, shared.mean, shared.square)
-            ]
+            here = slice(at, at + part.numel())
             at += part.numel()
-            state = self.adam.state.get(part, {}) if part.requires_grad else {}
+            weights, *moments = (
+                torch.from_numpy(array[here]).view(part.shape)
+                for array in (shared.weights, shared.mean, shared.square)
+            )
             if bring:
-                mine = (part, state.get("exp_avg"), state.get("exp_avg_sq"))
-                for own, shared_one in zip(mine, there, strict=True):
-                    if own is not None:
-                        shared_one.copy_(own.detach())
-            part.data = there[0]
+                weights.copy_(part.detach())
+            part.data = weights
             if part.requires_grad:
-                self.adam.state[part] = {
-                    "step": torch.tensor(steps), "exp_avg": there[1], "exp_avg_sq": there[2],
-                }  # fmt: skip
+                state = self.adam.state[part]
+                for name, moment in zip(MOMENTS, moments, strict=True):
+                    if bring and name in state:
+                        moment.copy_(state[name])
+                    state[name] = moment
+                state["step"] = torch.tensor(steps)
 
     def _tensors(self) -> list[Tensor]:
         """All that is learnt or measured: parameters, and buffers such as running means."""
@@ -102,14 +84,10 @@ class TorchStepper:
         self._rows = [self._to(part) for part in rows]
 
     def step(
-        self, chosen: npt.NDArray[np.int64], loss: Loss
+        self, chosen: npt.NDArray[np.int64], loss: LossSettings
     ) -> tuple[npt.NDArray[np.float64], float]:
         pieces = torch.split(torch.from_numpy(chosen).to(self.device), self._slice)
-
-        def learn(piece: Tensor) -> tuple[tuple[Tensor, ...], Tensor]:
-            return self.gradient([part[piece] for part in self._rows], len(chosen), loss)
-
-        results = list(self._threads.map(learn, pieces) if self._threads else map(learn, pieces))
+        results = self._map(lambda piece: self.gradient(piece, len(chosen), loss), pieces)
         for k, part in enumerate(self.parameters):
             part.grad = torch.stack([grads[k] for grads, _ in results]).sum(dim=0)
         norm = nn.utils.clip_grad_norm_(self.parameters, loss.max_grad_norm)
@@ -120,27 +98,33 @@ class TorchStepper:
         return sums.cpu().numpy(), float(norm)
 
     def gradient(
-        self, rows: Any, rows_in_batch: int, loss: Loss
+        self, piece: Tensor, rows_in_batch: int, loss: LossSettings
     ) -> tuple[tuple[Tensor, ...], Tensor]:
         """Gradients of these rows, as their share of the minibatch's mean loss; sums of STATS."""
-        outputs, values = self.see(rows[0], rows[1])
-        total, stats = ppo_loss(self.head, outputs, values, rows, loss)
-        return torch.autograd.grad(total / rows_in_batch, self.parameters), stats
+        obs, truth, masks, actions, old, advantages, targets = (p[piece] for p in self._rows)
+        outputs, values = self.forward(obs, truth)
+        log_probs, entropies = self.head.evaluate(outputs, masks, actions)
+        losses, stats = ppo_loss(log_probs, entropies, values, old, advantages, targets, loss)
+        gradient = torch.autograd.grad(losses.sum() / rows_in_batch, self.parameters)
+        return gradient, torch.stack([part.detach().sum() for part in stats])
 
     @torch.no_grad()
-    def evaluate(self, rollout: Rollout) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    def evaluate(self, rollout: Rollout) -> tuple[Floats, Floats]:
         parts = (rollout.obs, rollout.truth, rollout.masks, rollout.actions)
         obs, truth, masks, actions = (self._to(flat(part)) for part in parts)
 
-        def see(piece: slice) -> tuple[Tensor, Tensor]:
+        def evaluate(piece: slice) -> tuple[Tensor, Tensor]:
             outputs, values = self.module(obs[piece], truth[piece])
             return self.head.evaluate(outputs, masks[piece], actions[piece])[0], values
 
         pieces = [slice(k, k + self._slice) for k in range(0, len(obs), self._slice)]
-        results = list(self._threads.map(see, pieces) if self._threads else map(see, pieces))
+        log_probs, values = map(torch.cat, zip(*self._map(evaluate, pieces), strict=True))
         shape = rollout.rewards.shape
-        log_probs, values = (torch.cat([r[k] for r in results]).cpu().numpy() for k in (0, 1))
-        return log_probs.reshape(shape), values.reshape(shape)
+        return log_probs.cpu().numpy().reshape(shape), values.cpu().numpy().reshape(shape)
+
+    def _map(self, function: Callable[[Piece], Result], pieces: Iterable[Piece]) -> list[Result]:
+        """In order, over the threads if there are any."""
+        return list((self._threads.map if self._threads else map)(function, pieces))
 
     def weights(self) -> dict[str, Tensor]:
         return {name: part.detach().clone() for name, part in self.module.state_dict().items()}
@@ -168,11 +152,8 @@ class TorchStepper:
         set_weights(self.module, arrays)
         if facts["adam_steps"]:
             for k, part in enumerate(self.parameters):
-                self.adam.state[part] = {
-                    "step": torch.tensor(float(facts["adam_steps"])),
-                    "exp_avg": self._like(arrays[f"exp_avg_{k}"], part),
-                    "exp_avg_sq": self._like(arrays[f"exp_avg_sq_{k}"], part),
-                }
-
-    def _like(self, array: Any, part: Tensor) -> Tensor:
-        return torch.from_numpy(array.copy()).to(self.device).reshape(part.shape)
+                state = self.adam.state[part]
+                state["step"] = torch.tensor(float(facts["adam_steps"]))
+                for name in MOMENTS:
+                    array = arrays[f"{name}_{k}"].copy()
+                    state[name] = self._to(array).reshape(part.shape)
