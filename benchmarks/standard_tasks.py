@@ -206,11 +206,11 @@ def train_phalanx(task: str, seed: int) -> tuple[Callable[[Any], Any], float]:
             run = train(from_flags(TrainConfig, {**flags, **changes, "output_dir": folder}))
             cpu_s = cpu_seconds() - began
     actor, scale = run.sampler.actor, Scale(env.action_space)
-    actor.take(run.learner.stepper.weights())
+    actor.set_weights(run.learner.stepper.weights())
     masks = np.ones((1, getattr(env.action_space, "n", 0)), np.bool_)
 
     def act(obs: Any) -> Any:
-        outputs, _values = actor.see(actor.prepare(np.asarray(obs)[None]))
+        outputs, _values = actor.forward(actor.prepare(np.asarray(obs)[None]))
         return scale(actor.best(outputs, masks))[0]
 
     return act, cpu_s

@@ -18,7 +18,7 @@ import phalanx
 from phalanx.cli.commands import main
 from phalanx.cluster.samplers import Losses, Player, RemoteSampler, Together, Weights
 from phalanx.errors import ConfigError, MissingError, WorkerError
-from phalanx.learn.compiled.collect import collect_blocks
+from phalanx.learn.cage2.collect import collect_blocks
 from phalanx.learn.rollout import Rollout, empty_rollout
 from phalanx.search.config import SearchConfig
 from phalanx.search.search import search

@@ -9,12 +9,12 @@ from gymnasium.vector import AutoresetMode
 
 from phalanx.learn.compiled.mlp import forward, work_size
 from phalanx.learn.compiled.policy import Policy
-from phalanx.learn.ppo import PPOSettings
+from phalanx.learn.ppo import LossSettings, PPOSettings
 from phalanx.learn.rollout import Rollout, empty_rollout
 
+LOSS = LossSettings(clip=0.2, value_weight=0.5, max_grad_norm=0.5)
 SETTINGS: dict[str, Any] = {
-    "epochs": 4, "minibatch_size": 600, "gae_lambda": 0.95, "clip": 0.2, "value_weight": 0.5,
-    "max_grad_norm": 0.5, "target_kl": None,
+    "k_epochs": 4, "minibatch_size": 600, "gae_lambda": 0.95, "target_kl": None, "loss": LOSS,
 }  # fmt: skip
 
 
@@ -31,7 +31,7 @@ def probabilities(policy: Policy, obs: npt.NDArray[Any]) -> npt.NDArray[np.float
 def values(policy: Policy, obs: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
     x = np.ascontiguousarray(obs, np.float32)
     work = np.empty(work_size(policy.critic_sizes, len(x)), np.float32)
-    return forward(policy.critic, policy.critic_sizes, x, work)[:, 0].copy()
+    return forward(policy.networks.critic, x, work)[:, 0].copy()
 
 
 class Corridor(gymnasium.Env[npt.NDArray[np.float32], np.int64]):

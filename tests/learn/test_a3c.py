@@ -7,29 +7,29 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from phalanx.compiled.team import Crew
+from phalanx.compiled.team import ThreadTeam
 from phalanx.learn.a3c import A3C, A3CSettings
 from phalanx.learn.compiled.policy import Policy
 from phalanx.learn.compiled.stepper import CompiledStepper
 from phalanx.learn.ppo import advantage_rows
 from phalanx.learn.rollout import Rollout, empty_rollout
 from phalanx.learn.shared import UPDATES, Shared, count_up
-from phalanx.learn.stepper import Loss
 from phalanx.learn.torch.heads import Categorical
 from phalanx.learn.torch.networks import EnvNetwork
-from phalanx.learn.torch.plain import PlainStepper
+from phalanx.learn.torch.stepper import TorchStepper
+from tests.learn.tasks import LOSS
 
-SETTINGS = A3CSettings(gae_lambda=0.95, clip=0.2, value_weight=0.5, max_grad_norm=0.5)
+SETTINGS = A3CSettings(gae_lambda=0.95, loss=LOSS)
 
 
 def compiled(seed: int) -> Any:
     policy = Policy(3, 2, hidden=(8,), truth_size=0, seed=seed)
-    return CompiledStepper(policy, Crew(1), 40)
+    return CompiledStepper(policy, ThreadTeam(1), 40)
 
 
 def plain(seed: int) -> Any:
     network = EnvNetwork(spaces.Box(-1, 1, (3,)), spaces.Discrete(2), (8,))
-    return PlainStepper(network, Categorical(), 1)
+    return TorchStepper(network, Categorical(), 1)
 
 
 def some_rollout(seed: int = 0) -> Rollout:
@@ -103,8 +103,8 @@ def test_a_shared_step_is_a_step_of_the_stepper_alone() -> None:
     _, (shared_one,) = shared_by(compiled, 1)
     alone, rollout = compiled(0), some_rollout()
     shared_one.update(rollout, 1e-2, 0.01)
-    alone.begin(advantage_rows(rollout, 0.95, normalised=False)[0])
-    alone.step(np.arange(40), Loss(1e-2, 0.2, 0.01, 0.5, 0.5))
+    alone.load_rows(advantage_rows(rollout, 0.95, normalised=False)[0])
+    alone.step(np.arange(40), LOSS._replace(rate=1e-2, entropy_weight=0.01))
     assert np.array_equal(flat(alone), flat(shared_one.stepper))
 
 

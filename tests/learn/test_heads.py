@@ -19,7 +19,7 @@ ALL = torch.ones(ROWS, 2 * SIZE, dtype=torch.bool)
 def test_points_are_judged_as_independent_normals() -> None:
     means, logs = OUTPUTS[:, :SIZE], OUTPUTS[:, SIZE:]
     normal: Any = distributions.Independent(distributions.Normal(means, logs.exp()), 1)
-    log_probs, entropies = Gaussian(SIZE).judge(OUTPUTS, ALL, POINTS)
+    log_probs, entropies = Gaussian(SIZE).evaluate(OUTPUTS, ALL, POINTS)
     assert torch.allclose(log_probs, normal.log_prob(POINTS))
     assert torch.allclose(entropies, normal.entropy())
     assert torch.allclose(Gaussian(SIZE).best(OUTPUTS, ALL), means)
@@ -29,7 +29,7 @@ def test_a_drawn_point_is_its_mean_and_its_deviation_times_the_noise() -> None:
     noise = torch.randn(ROWS, SIZE, generator=DICE)
     points, log_probs = Gaussian(SIZE).draw(OUTPUTS, ALL, noise)
     assert torch.allclose(points, OUTPUTS[:, :SIZE] + OUTPUTS[:, SIZE:].exp() * noise)
-    assert torch.allclose(log_probs, Gaussian(SIZE).judge(OUTPUTS, ALL, points)[0])
+    assert torch.allclose(log_probs, Gaussian(SIZE).evaluate(OUTPUTS, ALL, points)[0])
 
 
 def test_actions_are_judged_as_those_that_are_allowed() -> None:
@@ -37,7 +37,7 @@ def test_actions_are_judged_as_those_that_are_allowed() -> None:
     masks[:, ::2] = False
     chosen = torch.tensor([1, 3, 5, 1, 3])
     allowed: Any = distributions.Categorical(logits=OUTPUTS[:, 1::2])
-    log_probs, entropies = Categorical().judge(OUTPUTS, masks, chosen)
+    log_probs, entropies = Categorical().evaluate(OUTPUTS, masks, chosen)
     assert torch.allclose(log_probs, allowed.log_prob(chosen // 2))
     assert torch.allclose(entropies, allowed.entropy())
     assert (

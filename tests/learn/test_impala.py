@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from phalanx.compiled.team import Crew
+from phalanx.compiled.team import ThreadTeam
 from phalanx.learn.compiled.policy import Policy
 from phalanx.learn.compiled.stepper import CompiledStepper
 from phalanx.learn.impala import Impala, ImpalaSettings
@@ -13,7 +13,7 @@ from phalanx.learn.ppo import PPO
 from phalanx.learn.returns import gae, vtrace
 from phalanx.learn.rollout import columns_of
 from tests import naive
-from tests.learn.tasks import Player
+from tests.learn.tasks import LOSS, Player
 
 TURNS, SIZE, GAMMA = 30, 6, 0.95
 
@@ -79,20 +79,20 @@ def test_what_followed_actions_that_the_new_policy_would_not_take_is_no_news_of_
 
 def impala(policy: Policy, minibatch_size: int, pg_rho_bar: float = 1.0) -> Impala:
     settings = ImpalaSettings(
-        epochs=1, minibatch_size=minibatch_size, gae_lambda=1.0, rho_bar=1.0, c_bar=1.0,
-        pg_rho_bar=pg_rho_bar, clip=0.2, value_weight=0.5, max_grad_norm=0.5, target_kl=None,
+        k_epochs=1, minibatch_size=minibatch_size, gae_lambda=1.0, rho_bar=1.0, c_bar=1.0,
+        pg_rho_bar=pg_rho_bar, target_kl=None, loss=LOSS,
     )  # fmt: skip
-    return Impala(CompiledStepper(policy, Crew(1), minibatch_size), settings, seed=0)
+    return Impala(CompiledStepper(policy, ThreadTeam(1), minibatch_size), settings, seed=0)
 
 
 def test_look_gives_what_the_acting_policy_stored() -> None:
     policy = Policy(4, 2, hidden=(16, 16), truth_size=0, seed=1)
     rollout = Player("CartPole-v1", 4, 20, policy, 0.99).collect()
-    log_probs, values = impala(policy, 80).stepper.look(rollout)
+    log_probs, values = impala(policy, 80).stepper.evaluate(rollout)
     assert np.allclose(log_probs, rollout.log_probs, atol=1e-5)
     assert np.allclose(values, rollout.values, atol=1e-5)
     some = columns_of(rollout, slice(1, 3))
-    assert np.allclose(impala(policy, 80).stepper.look(some)[1], values[:, 1:3], atol=1e-5)
+    assert np.allclose(impala(policy, 80).stepper.evaluate(some)[1], values[:, 1:3], atol=1e-5)
 
 
 @pytest.mark.parametrize("bar", [1.0, 1.5])
@@ -101,8 +101,8 @@ def test_the_ratio_of_the_policies_begins_below_its_bar(bar: float) -> None:
     rollout = Player("CartPole-v1", 4, 50, policy, 0.99).collect()
     rollout.log_probs[:] += np.random.default_rng(0).normal(size=rollout.log_probs.shape)
     learner = impala(policy, 80, pg_rho_bar=bar)
-    rows, _ = learner.judge(rollout)
-    log_probs, _ = learner.stepper.look(rollout)
+    rows, _ = learner.estimate(rollout)
+    log_probs, _ = learner.stepper.evaluate(rollout)
     ratios = np.exp(log_probs - rollout.log_probs)
     assert ratios.max() > bar
     begun = np.exp(log_probs.reshape(-1) - rows.log_probs)
@@ -113,7 +113,7 @@ def test_on_policy_an_update_is_that_of_ppo() -> None:
     ours, theirs = (Policy(4, 2, hidden=(16, 16), truth_size=0, seed=1) for _ in range(2))
     rollout = Player("CartPole-v1", 8, 50, ours, 0.99).collect()
     learner = impala(ours, 100)
-    other = PPO(CompiledStepper(theirs, Crew(1), 100), learner.settings, seed=0)
+    other = PPO(CompiledStepper(theirs, ThreadTeam(1), 100), learner.settings, seed=0)
     said = [one.update(rollout, 1e-3, 0.01) for one in (learner, other)]
     assert np.allclose(ours.theta, theirs.theta, atol=1e-6)
     assert said[0]["policy_loss"] == pytest.approx(said[1]["policy_loss"], abs=1e-4)

@@ -6,11 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from phalanx.compiled.team import Crew
+from phalanx.compiled.team import ThreadTeam
 from phalanx.learn.compiled.policy import Policy
-from phalanx.learn.compiled.ppo_loss import STATS
 from phalanx.learn.compiled.stepper import CompiledStepper
-from phalanx.learn.ppo import PPO, advantage_rows, explained_variance, normalise
+from phalanx.learn.ppo import PPO, STATS, advantage_rows, explained_variance, normalise
 from phalanx.learn.rollout import Rollout, empty_rollout
 from tests.learn.tasks import Player, settings
 from tests.learn.test_impala import impala
@@ -23,12 +22,12 @@ def test_the_kl_that_impala_reports_is_that_of_the_acting_policy_and_the_new_one
     policy = Policy(4, 2, hidden=(16, 16), truth_size=0, seed=1)
     rollout = Player("CartPole-v1", 4, 50, policy, 0.99).collect()
     learner = impala(policy, 80)
-    assert learner.judge(rollout)[1]["kl"] == pytest.approx(0, abs=1e-6)
+    assert learner.estimate(rollout)[1]["kl"] == pytest.approx(0, abs=1e-6)
     moved = np.random.default_rng(0).normal(size=rollout.log_probs.shape) / 2
     rollout.log_probs[:] += moved
     wanted = np.mean(np.exp(-moved) - 1 + moved)
     assert wanted > 0.1
-    assert learner.judge(rollout)[1]["kl"] == pytest.approx(wanted, rel=1e-3)
+    assert learner.estimate(rollout)[1]["kl"] == pytest.approx(wanted, rel=1e-3)
     assert learner.update(rollout, 1e-3, 0.0)["kl"] == pytest.approx(wanted, rel=1e-3)
 
 
@@ -75,7 +74,7 @@ class Told:
         self.chosen: list[list[int]] = []
         self.kl_of_a_row = kl_of_a_row
 
-    def begin(self, rows: Any) -> None:
+    def load_rows(self, rows: Any) -> None:
         self.rows = rows
 
     def step(self, chosen: Any, _loss: Any) -> tuple[Any, float]:
@@ -87,7 +86,7 @@ class Told:
 
 def told_update(kl_of_a_row: float, **changes: Any) -> tuple[Told, dict[str, float]]:
     stepper = Told(kl_of_a_row)
-    learner: Any = PPO(stepper, settings(minibatch_size=4, epochs=3, **changes), seed=0)  # type: ignore[arg-type]
+    learner: Any = PPO(stepper, settings(minibatch_size=4, k_epochs=3, **changes), seed=0)  # type: ignore[arg-type]
     return stepper, learner.update(some_rollout(), 1e-3, 0.01)
 
 
@@ -113,7 +112,8 @@ def test_an_update_ends_when_the_policy_has_moved_further_than_its_target(
 
 def test_a_saved_learner_shuffles_on_where_it_was() -> None:
     policy = Policy(3, 4, hidden=(4,), truth_size=0, seed=0)
-    ours, other = (PPO(CompiledStepper(policy, Crew(1), 4), settings(), seed) for seed in (0, 9))
+    steppers = [CompiledStepper(policy, ThreadTeam(1), 4) for _ in range(2)]
+    ours, other = (PPO(one, settings(), seed) for one, seed in zip(steppers, (0, 9), strict=True))
     ours.shuffle.permutation(10)
     other.load(*ours.save())
     assert np.array_equal(other.shuffle.permutation(50), ours.shuffle.permutation(50))

@@ -7,7 +7,16 @@ import numpy as np
 import pytest
 import torch
 
-from phalanx.learn.compiled.mlp import backward, exp, fast, forward, tanh, weight_count, work_size
+from phalanx.learn.compiled.mlp import (
+    Network,
+    backward,
+    exp,
+    fast,
+    forward,
+    tanh,
+    weight_count,
+    work_size,
+)
 
 
 @fast
@@ -61,9 +70,10 @@ def test_passes_agree_with_torch(sizes: tuple[int, ...], rows: int) -> None:
     work, grad = np.empty(work_size(sizes, rows), np.float32), np.empty_like(theta)
     layers = torch_layers(theta, sizes)
     expected = torch_forward(layers, torch.tensor(x, dtype=torch.float64))
-    out = forward(theta, np.array(sizes), x, work)
+    network = Network(theta, np.array(sizes))
+    out = forward(network, x, work)
     assert np.allclose(out, expected.detach().numpy(), atol=1e-5, rtol=1e-5)
     (expected * torch.tensor(d_out, dtype=torch.float64)).sum().backward()  # type: ignore[no-untyped-call]
-    backward(theta, np.array(sizes), x, work, d_out.copy(), grad)
+    backward(network, x, work, d_out.copy(), grad)
     wanted = np.concatenate([part.grad.numpy().ravel() for part in layers])  # type: ignore[union-attr]
     assert np.allclose(grad, wanted, atol=1e-4, rtol=1e-4)

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from phalanx.errors import CheckpointError
+from phalanx.learn.compiled.actor import CompiledActor
+from phalanx.learn.compiled.policy import Policy
 from phalanx.learn.normalise import BOUND, Intake, NormalisedActor, Running, normalised
 from phalanx.learn.rollout import Rollout, empty_rollout
 
@@ -35,13 +37,14 @@ def test_what_networks_see_has_mean_0_and_deviation_1_and_is_bounded() -> None:
 
 
 def test_nothing_is_changed_as_long_as_nothing_was_seen() -> None:
-    class Shown:
-        def see(self, obs: Any) -> Any:
+    class Shown(CompiledActor):
+        def forward(self, obs: Any) -> Any:
             return obs, np.zeros(len(obs))
 
-    actor: Any = NormalisedActor(Shown(), (3,))  # type: ignore[arg-type]
+    inner = Shown(Policy(3, 2, hidden=(2,), truth_size=0, seed=0))
+    actor = NormalisedActor(inner, (3,))
     obs = np.array([[1, -2, 3]], np.float32)
-    np.testing.assert_array_equal(actor.see(obs)[0], obs)
+    np.testing.assert_array_equal(actor.forward(obs)[0], obs)
 
 
 def rollout_of(rewards: Any, ended: Any) -> Rollout:

@@ -52,7 +52,7 @@ def test_out_of_step_a_column_has_the_version_it_was_begun_with() -> None:
     player = sampler(4, n_envs=5, wait_for=3)
     seen = []
     for version in range(1, 7):
-        player.take(player.actor.policy.theta.copy(), version)  # type: ignore[attr-defined]
+        player.set_weights(player.actor.policy.theta.copy(), version)  # type: ignore[attr-defined]
         seen.append(player.collect().versions)
     assert all(1 <= was.min() <= was.max() <= now for now, was in enumerate(seen, 1))
     assert sum(int((was < now).sum()) for now, was in enumerate(seen, 1)) > 0  # some went on
@@ -74,7 +74,7 @@ def test_numbers_of_a_network_become_actions_of_the_space() -> None:
 def test_the_compiled_networks_have_room_for_all_their_layers(num_actions: int) -> None:
     policy = Policy(3, num_actions, hidden=(8,), truth_size=0, seed=1)
     actor = CompiledActor(policy)
-    actor.see(np.zeros((5, 3), np.float32))
+    actor.forward(np.zeros((5, 3), np.float32))
     for sizes in (policy.actor_sizes, policy.critic_sizes):
         assert len(actor._work) >= work_size(sizes, 5)
 

@@ -11,8 +11,7 @@ from gymnasium import spaces
 
 from phalanx.envs import Fault, make_pool
 from phalanx.errors import WorkerError
-from phalanx.learn.compiled.actor import CompiledActor
-from phalanx.learn.compiled.points import PointActor, PointPolicy
+from phalanx.learn.compiled.actor import CompiledActor, GaussianActor
 from phalanx.learn.compiled.policy import Policy
 from phalanx.learn.pool_sampler import PoolSampler
 from tests import odd_envs
@@ -42,7 +41,7 @@ def test_each_row_holds_an_observation_its_action_and_what_that_led_to() -> None
         assert (r.lengths[r.counted] == 5).all()
         goes_on = ~r.ended[:-1]
         assert np.array_equal(r.next_values[:-1][goes_on], r.values[1:][goes_on])
-        values = player.actor.see(r.obs.reshape(36, 3))[1].reshape(12, 3)
+        values = player.actor.forward(r.obs.reshape(36, 3))[1].reshape(12, 3)
         assert np.allclose(r.values, values, atol=1e-6)
     player.close()
 
@@ -62,7 +61,7 @@ def test_an_episode_that_was_cut_goes_on_in_value_from_its_last_observation() ->
     assert np.array_equal(r.ended[:, 0], [False, False, True] * 2)
     last = r.obs[2].copy()
     last[:, 1] = 3
-    assert np.allclose(r.next_values[2], player.actor.see(last)[1], atol=1e-6)
+    assert np.allclose(r.next_values[2], player.actor.forward(last)[1], atol=1e-6)
     player.close()
 
 
@@ -85,7 +84,7 @@ def test_out_of_step_no_step_is_lost_or_counted_twice(workers: int) -> None:
 def test_weights_of_another_version_are_noted_with_the_columns() -> None:
     player = sampler(odd_envs.Counting, n_envs=4, turns=3, wait_for=4)
     assert (player.collect().versions == 0).all()
-    player.take(player.actor.policy.theta.copy(), version=5)  # type: ignore[attr-defined]
+    player.set_weights(player.actor.policy.theta.copy(), version=5)  # type: ignore[attr-defined]
     assert (player.collect().versions == 5).all()
     player.close()
 
@@ -189,12 +188,12 @@ class Pushed(odd_envs.Counting):
 @pytest.mark.parametrize("memory", [0.0, 0.9])
 def test_noise_lasts_for_as_long_as_it_is_told_to(memory: float) -> None:
     pool = make_pool(Pushed, n_envs=50, num_workers=0)
-    actor = PointActor(PointPolicy(3, 1, hidden=(8,), seed=1))
+    actor = GaussianActor(Policy(3, 1, hidden=(8,), truth_size=0, seed=1, deviation=1.0))
     settings: dict[str, Any] = {"gamma": GAMMA, "reward_scale": 1.0, "seed": 0}
     player = PoolSampler(pool, actor, 100, noise_memory=memory, **settings)
     player.collect()
     r = player.collect()
-    means = actor.see(r.obs.reshape(-1, 3))[0].reshape(100, 50)
+    means = actor.forward(r.obs.reshape(-1, 3))[0].reshape(100, 50)
     noise = r.actions[..., 0] - means
     assert noise.std() == pytest.approx(1, abs=0.08)
     assert np.mean(noise[1:] * noise[:-1]) == pytest.approx(memory, abs=0.1)

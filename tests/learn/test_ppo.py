@@ -10,12 +10,10 @@ import numpy as np
 import pytest
 import torch
 
-from phalanx.compiled.team import Crew
-from phalanx.learn.compiled.mlp import work_size
+from phalanx.compiled.team import ThreadTeam
 from phalanx.learn.compiled.policy import Policy
-from phalanx.learn.compiled.ppo_loss import STATS, ppo_slice
-from phalanx.learn.compiled.stepper import SLICE, CompiledStepper
-from phalanx.learn.ppo import PPO
+from phalanx.learn.compiled.stepper import SLICE, CompiledStepper, make_room, slice_gradient
+from phalanx.learn.ppo import PPO, STATS, LossSettings, Rows, ppo_loss
 from phalanx.learn.returns import gae
 from phalanx.learn.rollout import Rollout, empty_rollout
 from tests import naive
@@ -25,52 +23,59 @@ from tests.learn.test_mlp import torch_forward, torch_layers
 CLIP, ENTROPY, VALUE = 0.2, 0.01, 0.5
 
 
-def test_the_fused_loss_and_gradient_are_those_of_torch() -> None:
+def test_the_compiled_loss_and_gradient_are_those_of_the_plain_one() -> None:
     random = np.random.default_rng(0)
     rows = 200
     policy = Policy(30, 145, hidden=(16, 16), truth_size=5, seed=1)
     policy.theta += random.normal(size=len(policy.theta)).astype(np.float32) * np.float32(0.1)
-    x, y = (random.random((rows, n)).astype(np.float32) for n in (30, 35))
+    obs, truth = (random.random((rows, n)).astype(np.float32) for n in (30, 5))
     masks = random.random((rows, 145)) < 0.6
     actions = np.array([random.choice(np.flatnonzero(mask)) for mask in masks])
     old, advantages, targets = random.normal(size=(3, rows)).astype(np.float32)
     old = old * np.float32(0.3) - np.float32(4.5)
-    room = [
-        np.empty(work_size(s, rows), np.float32) for s in (policy.actor_sizes, policy.critic_sizes)
-    ]
-    d_logits, d_values = np.empty((rows, 145), np.float32), np.empty((rows, 1), np.float32)
-    grads, stats = (np.empty_like(policy.actor), np.empty_like(policy.critic)), np.empty(len(STATS))
-    ppo_slice(
-        policy.actor, policy.actor_sizes, policy.critic, policy.critic_sizes, x, y, masks, actions,
-        old, advantages, targets, rows, np.float32(CLIP), np.float32(ENTROPY), np.float32(VALUE),
-        room[0], room[1], d_logits, d_values, grads[0], grads[1], stats,
-    )  # fmt: skip
+    room = make_room(policy, 1, rows)
+    loss = LossSettings(CLIP, VALUE, max_grad_norm=1.0, entropy_weight=ENTROPY)
+    given = Rows(obs, truth, masks, actions, old, advantages, targets)
+    slice_gradient(policy.networks, given, np.arange(rows), loss, room, 0, 0)
 
     def double(array: Any) -> torch.Tensor:
         return torch.tensor(array, dtype=torch.float64)
 
     actor = torch_layers(policy.actor, tuple(policy.actor_sizes.tolist()))
     critic = torch_layers(policy.critic, tuple(policy.critic_sizes.tolist()))
-    logits = torch_forward(actor, double(x)).masked_fill(~torch.tensor(masks), -1e9)
+    logits = torch_forward(actor, double(obs)).masked_fill(~torch.tensor(masks), -1e9)
     distribution: Any = torch.distributions.Categorical(logits=logits)
-    ratio = (distribution.log_prob(torch.tensor(actions)) - double(old)).exp()
-    gain = torch.min(ratio * double(advantages), ratio.clamp(0.8, 1.2) * double(advantages))
-    errors = torch_forward(critic, double(y))[:, 0] - double(targets)
-    entropy = distribution.entropy().mean()
-    loss = -gain.mean() - ENTROPY * entropy + VALUE * (errors**2).mean() / 2
-    loss.backward()
-    for layers, grad in zip((actor, critic), grads, strict=True):
-        wanted = np.concatenate([part.grad.numpy().ravel() for part in layers])  # type: ignore[union-attr]
-        assert np.allclose(grad, wanted, atol=1e-5)
-    clipped = ((ratio < 0.8) | (ratio > 1.2)).double().mean()
-    expected = (
-        -gain.mean(),
-        (errors**2).mean() / 2,
-        entropy,
-        (ratio - 1 - ratio.log()).mean(),
-        clipped,
+    values = torch_forward(critic, double(np.hstack([obs, truth])))[:, 0]
+    losses, wanted_stats = ppo_loss(
+        distribution.log_prob(torch.tensor(actions)), distribution.entropy(), values,
+        double(old), double(advantages), double(targets), loss,
+    )  # fmt: skip
+    mean: Any = losses.mean()
+    mean.backward()
+    wanted = np.concatenate([part.grad.numpy().ravel() for part in (*actor, *critic)])  # type: ignore[union-attr]
+    assert np.allclose(room.grads[0], wanted, atol=1e-5)
+    assert np.allclose(
+        room.stats[0] / rows, [part.mean().item() for part in wanted_stats], atol=1e-5
     )
-    assert np.allclose(stats / rows, [value.item() for value in expected], atol=1e-5)
+
+
+def test_the_plain_loss_is_its_equation() -> None:
+    """In numpy, row by row: the gain of a ratio that is not clipped, of a clipped one, ..."""
+    random = np.random.default_rng(1)
+    log_probs, old, values, advantages, targets = random.normal(size=(5, 300))
+    entropies = random.random(300)
+    loss = LossSettings(CLIP, VALUE, max_grad_norm=1.0, entropy_weight=ENTROPY)
+    parts: Any = map(torch.tensor, (log_probs, entropies, values, old, advantages, targets))
+    losses, stats = ppo_loss(*parts, loss)  # type: ignore[call-arg]
+    ratio = np.exp(log_probs - old)
+    gain = np.minimum(ratio * advantages, np.clip(ratio, 0.8, 1.2) * advantages)
+    error = (values - targets) ** 2 / 2
+    assert np.allclose(losses, -gain - ENTROPY * entropies + VALUE * error)
+    outside = (ratio < 0.8) | (ratio > 1.2)
+    assert 0.2 < outside.mean() < 0.98
+    wanted = (-gain, error, entropies, ratio - 1 - np.log(ratio), outside)
+    for name, given, known in zip(STATS, stats, wanted, strict=True):
+        assert np.allclose(given, known), name
 
 
 @pytest.mark.parametrize("bootstrap", [True, False])
@@ -139,7 +144,7 @@ def bandit(policy: Policy, rows: int, random: np.random.Generator, best: int) ->
 def train_on_bandit(threads: int, updates: int, rows: int = 1300) -> Policy:
     random = np.random.default_rng(5)
     policy = Policy(4, 10, hidden=(16,), truth_size=0, seed=2)
-    learner = PPO(CompiledStepper(policy, Crew(threads), 600), settings(), seed=3)
+    learner = PPO(CompiledStepper(policy, ThreadTeam(threads), 600), settings(), seed=3)
     for _ in range(updates):
         learner.update(bandit(policy, rows, random, best=7), 1e-2, 0.0)
     return policy
@@ -158,8 +163,8 @@ def train_on(env: str, size: int, turns: int, updates: int, good: float) -> floa
     width = int(np.prod(space.single_observation_space.shape))
     policy = Policy(width, space.single_action_space.n, hidden=(64, 64), truth_size=0, seed=2)
     player = Player(env, size, turns, policy, gamma=0.99)
-    chosen = settings(epochs=8, minibatch_size=256)
-    learner = PPO(CompiledStepper(policy, Crew(1), 256), chosen, seed=3)
+    chosen = settings(k_epochs=8, minibatch_size=256)
+    learner = PPO(CompiledStepper(policy, ThreadTeam(1), 256), chosen, seed=3)
     for k in range(updates):
         learner.update(player.collect(), 2.5e-3 * (1 - k / updates), 0.005)
         if len(player.returns) > 100 and np.mean(player.returns[-100:]) >= good:

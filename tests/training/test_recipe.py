@@ -1,12 +1,14 @@
 """How far a run is, and what its schedules make of that."""
 
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 import pytest
 
-from phalanx.learn.impala import Impala
-from phalanx.learn.ppo import PPO
+from phalanx.learn.a3c import A3CSettings
+from phalanx.learn.impala import Impala, ImpalaSettings
+from phalanx.learn.ppo import PPO, LossSettings, PPOSettings
 from phalanx.training.builders import open_recipe
 from phalanx.training.cage2_extension import Cage2Extension, restore_price, turn_weights
 from phalanx.training.config import TrainConfig
@@ -17,7 +19,7 @@ from phalanx.training.on_cage2 import (
     policy_sizes,
     sampler_options,
 )
-from phalanx.training.recipe import count_threads, is_ahead
+from phalanx.training.recipe import count_threads, is_ahead, settings_of
 from phalanx.training.schedules import entropy_weight_at, learning_rate_at, progress_of
 
 OTHER: dict[str, Any] = {"env": "CartPole-v1"}
@@ -43,6 +45,18 @@ def test_a_run_is_as_far_as_its_budget_or_its_time(
     changes: dict[str, Any], done: Any, progress: float
 ) -> None:
     assert progress_of(TrainConfig(**changes), *done) == pytest.approx(progress)
+
+
+@pytest.mark.parametrize("kind", [PPOSettings, ImpalaSettings, A3CSettings])
+def test_an_algorithm_and_its_loss_are_set_by_the_names_of_a_runs_settings(kind: Any) -> None:
+    config = TrainConfig(
+        clip=0.3, value_weight=0.7, max_grad_norm=0.9, k_epochs=3, gae_lambda=0.8, rho_bar=1.5
+    )
+    settings = settings_of(kind, config)
+    assert settings.loss == LossSettings(clip=0.3, value_weight=0.7, max_grad_norm=0.9)
+    for field in fields(kind):
+        if field.name != "loss":
+            assert getattr(settings, field.name) == getattr(config, field.name)
 
 
 def test_rates_and_weights_go_from_first_to_last_in_a_line() -> None:
@@ -123,7 +137,7 @@ def test_each_algorithm_has_its_learner_and_who_plays_ahead_threads_of_its_own(
 ) -> None:
     recipe = open_recipe(TrainConfig(num_envs=4, num_threads=2, num_samplers=1, **changes))
     learner = recipe.learner
-    assert (learner.stepper.crew is recipe.sampler.batch.crew) == shares_threads
+    assert (learner.stepper.team is recipe.sampler.batch.team) == shares_threads
     assert type(learner) is kind
     recipe.close()
 

@@ -23,7 +23,7 @@ class Sampler:
         self.is_closed = self.is_stopped = False
         self.stop: Callable[[], bool] = lambda: self.is_stopped
 
-    def take(self, weights: int, version: int) -> None:
+    def set_weights(self, weights: int, version: int) -> None:
         self.taken.append((weights, version))
 
     def collect(self, _shaping: Any) -> Rollout:

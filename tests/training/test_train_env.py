@@ -326,15 +326,15 @@ def test_statistics_of_a_run_that_goes_on_are_of_all_that_it_saw(tmp_path: Path)
 @pytest.mark.parametrize("env", ["CartPole-v1", "Pendulum-v1"])
 def test_a_policy_sees_what_it_saw_in_training_wherever_it_plays(tmp_path: Path, env: str) -> None:
     run = phalanx.train(short(tmp_path, "x", env=env))
-    run.sampler.take(run.learner.stepper.weights(), 0)
+    run.sampler.set_weights(run.learner.stepper.weights(), 0)
     assert main(["export", str(tmp_path / "x"), str(tmp_path / "agent.npz")]) == 0
     spaces = run.sampler.pool.single_observation_space, run.sampler.pool.single_action_space
     obs = np.array([spaces[0].sample() for _ in range(5)]).clip(-3, 3)
-    known = np.asarray(run.sampler.actor.see(run.sampler.actor.prepare(obs))[0])
+    known = np.asarray(run.sampler.actor.forward(run.sampler.actor.prepare(obs))[0])
     for file in (tmp_path / "x" / "checkpoints" / "last.npz", tmp_path / "agent.npz"):
         assert main(["evaluate", str(file), "--episodes", "2"]) == 0
         actor, stepper = load_networks(file, run.config, *spaces, None)
-        assert np.array_equal(np.asarray(actor.see(actor.prepare(obs))[0]), known)
+        assert np.array_equal(np.asarray(actor.forward(actor.prepare(obs))[0]), known)
         assert stepper.seen.count == run.steps  # what is seen in evaluation is not added
     other = short(tmp_path, "y", env=env, start_from=str(tmp_path / "agent.npz"))
     assert phalanx.train(other).learner.stepper.seen.count == 2 * run.steps

@@ -89,7 +89,7 @@ def measure_costs(config: TrainConfig, rounds: int) -> Costs:
     sampler, ray = recipe.sampler, import_ray()
 
     def play() -> Any:
-        sampler.take(weights, 0)
+        sampler.set_weights(weights, 0)
         return sampler.collect(shaped)
 
     def learn() -> None:

@@ -27,7 +27,7 @@ import phalanx
 from phalanx.bench.config import BenchConfig
 from phalanx.cage2.settings import count_cores
 from phalanx.compiled.rule import kernel
-from phalanx.compiled.team import Crew, join, leave, next_piece
+from phalanx.compiled.team import ThreadTeam, join, leave, next_piece
 from phalanx.display import progress_display
 from phalanx.files import write_json
 from phalanx.learn.compiled.mlp import fast
@@ -117,28 +117,28 @@ def collecting(config: TrainConfig) -> Iterator[Measure]:
 def products(config: TrainConfig, threads: int) -> Iterator[Measure]:
     """Just the matrix products: a forward pass for acting, then the epochs; episodes a second."""
     policy = open_recipe(replace(config, num_envs=1)).learner.stepper.policy
-    crew = Crew(threads)
-    speeds = {rows: _products(config, policy, crew, rows)(0.3) for rows in PRODUCT_ROWS}
+    team = ThreadTeam(threads)
+    speeds = {rows: _products(config, policy, team, rows)(0.3) for rows in PRODUCT_ROWS}
     best = max(speeds, key=lambda rows: speeds[rows])
-    yield _products(config, policy, crew, best)
-    crew.close()
+    yield _products(config, policy, team, best)
+    team.close()
 
 
-def _products(config: TrainConfig, policy: Policy, crew: Crew, rows: int) -> Measure:
+def _products(config: TrainConfig, policy: Policy, team: ThreadTeam, rows: int) -> Measure:
     random = np.random.default_rng(0)
     x = random.random((rows, int(policy.actor_sizes[0]))).astype(np.float32)
     room = 2 * rows * int(max(policy.actor_sizes.sum(), policy.critic_sizes.sum()))
-    spaces = random.random((crew.num_threads, room)).astype(np.float32)
-    grads = np.empty((crew.num_threads, len(policy.theta)), np.float32)
-    pieces = 16 * crew.num_threads
+    spaces = random.random((team.num_threads, room)).astype(np.float32)
+    grads = np.empty((team.num_threads, len(policy.theta)), np.float32)
+    pieces = 16 * team.num_threads
     arguments = (
         policy.actor, policy.actor_sizes, policy.critic, policy.critic_sizes,
         x, spaces, grads, config.k_epochs, pieces,
     )  # fmt: skip
-    crew.run(multiply_pieces, arguments)
+    team.run(multiply_pieces, arguments)
 
     def work() -> float:
-        crew.run(multiply_pieces, arguments)
+        team.run(multiply_pieces, arguments)
         return pieces * rows / config.horizon
 
     return paced(work)

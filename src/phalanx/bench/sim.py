@@ -63,7 +63,7 @@ def play_kernel(case: Case) -> Callable[[int], None]:
 
     def play(turn: int) -> None:
         arguments = batch.turn_arguments(actions[turn % ACTION_SETS], batch.shown)
-        batch.crew.run(play_turns, arguments)
+        batch.team.run(play_turns, arguments)
 
     return play
 

@@ -23,7 +23,7 @@ from phalanx.cage2.settings import (
     rule_set_number,
 )
 from phalanx.compiled.rule import records
-from phalanx.compiled.team import Crew
+from phalanx.compiled.team import ThreadTeam
 from phalanx.errors import ConfigError, choices
 
 DTYPES = ("float32", "uint8")
@@ -67,7 +67,7 @@ class Batch:
         number = rule_set_number(rules)
         self.num_envs, self.same_step = num_envs, same_step
         self.first_index = checked_index(first_index)
-        self.crew = Crew(checked_threads(num_threads, num_envs))
+        self.team = ThreadTeam(checked_threads(num_threads, num_envs))
 
         self.nets = records(num_envs, NETWORK)
         self.nets["red_plan"], self.nets["horizon"], self.nets["rules"] = plan, self.horizon, number
@@ -77,7 +77,7 @@ class Batch:
 
     def reseed(self, seed: int | Sequence[int]) -> None:
         """Begin episode 0 with the dice of (seed, index), or with a seed (and index 0) for each."""
-        self.crew.settle()
+        self.team.settle()
         if np.ndim(seed) == 0:
             seeds = np.full(self.num_envs, checked_seed(seed))  # type: ignore[arg-type]
             seed_networks(self.nets, seeds, self.first_index, 1)
@@ -92,7 +92,7 @@ class Batch:
 
     def give_dice(self, seeds: npt.NDArray[np.uint64], chosen: npt.NDArray[np.bool_]) -> None:
         """Let the next episode of the chosen networks be episode 0 of their seeds (and index 0)."""
-        self.crew.settle()
+        self.team.settle()
         nets = self.nets[chosen]
         seed_networks(nets, seeds[chosen], 0, 0)
         self.nets[chosen] = nets
@@ -110,7 +110,7 @@ class Batch:
         self._begin(chosen)
 
     def _begin(self, chosen: npt.NDArray[np.bool_]) -> None:
-        self.crew.settle()
+        self.team.settle()
         begin_episodes(self.nets, self.memories, self.kind, chosen, self.odds, self.shown)
 
     def play(self, actions: npt.NDArray[Any], into: Shown | None = None) -> Shown:
@@ -119,7 +119,7 @@ class Batch:
         What it gives is written into `shown`, or into other arrays of the same kind.
         """
         shown = self.shown if into is None else into
-        self.crew.run(
+        self.team.run(
             play_turns, self.turn_arguments(checked_actions(actions, self.num_envs), shown)
         )
         return shown
@@ -133,12 +133,12 @@ class Batch:
 
         A masked action is still a legal one.
         """
-        self.crew.settle()
+        self.team.settle()
         return action_masks(self.nets["decoys"])
 
     def save(self) -> dict[str, npt.NDArray[Any]]:
         """The whole game as arrays; a batch with the same settings can `restore` them."""
-        self.crew.settle()
+        self.team.settle()
         shown = self.shown
         return {
             "nets": self.nets.copy(),
@@ -150,7 +150,7 @@ class Batch:
     def restore(self, saved: dict[str, npt.NDArray[Any]]) -> None:
         """Go on from a saved state of a batch with the same settings."""
         self._check_saved(saved)
-        self.crew.settle()
+        self.team.settle()
         self.nets[:], self.memories[:] = saved["nets"], saved["memories"]
         self._begin(np.zeros(self.num_envs, np.bool_))
         self.shown.infected_before[:], self.shown.infected_after[:] = saved["infected"]
@@ -184,4 +184,4 @@ class Batch:
             raise ConfigError("the saved state is none of this game: infected hosts")
 
     def close(self) -> None:
-        self.crew.close()
+        self.team.close()

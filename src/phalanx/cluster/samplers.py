@@ -29,7 +29,7 @@ from phalanx.cluster.ray import (
     move_to,
     workplace,
 )
-from phalanx.compiled.team import Crew
+from phalanx.compiled.team import ThreadTeam
 from phalanx.envs.faults import Fault, FaultLog
 from phalanx.errors import ConfigError, PhalanxError, WorkerError
 from phalanx.learn.compiled.stepper import CompiledStepper
@@ -93,7 +93,7 @@ class Player:
         """One rollout with these weights, and the returns of the episodes under way."""
         if prices is not None:
             self.sampler.orders.gains[:], self.sampler.orders.costs[:] = prices
-        self.sampler.take(weights, version)
+        self.sampler.set_weights(weights, version)
         self.played += 1
         # What lies in the object store is read-only: the game would be compiled once more for that.
         if shaping is not None:
@@ -173,7 +173,7 @@ class RemoteSampler:
             f"sampler {self.index} did not start in {START_S:.0f} s; see `ray status`"
         )
 
-    def take(self, weights: Any, version: int) -> None:
+    def set_weights(self, weights: Any, version: int) -> None:
         self._reference, self.version = self._weights.reference(weights, version), version
 
     def ask(self, shaping: Any) -> None:
@@ -299,9 +299,9 @@ class Together:
     def running(self) -> Any:
         return np.concatenate([part.running for part in self.parts])
 
-    def take(self, weights: Any, version: int) -> None:
+    def set_weights(self, weights: Any, version: int) -> None:
         for part in self.parts:
-            part.take(weights, version)
+            part.set_weights(weights, version)
 
     def collect(self, shaping: Any) -> Rollout:
         for part in self.parts:
@@ -431,8 +431,8 @@ def open_stepper(
         return stepper, device, (config.env_name,)
     policy, kinds = make_policy(config), kinds_of_episodes(config.red_agent)
     if not plain_is_asked(config, network):
-        crew = Crew(count_threads(config))
-        return CompiledStepper(policy, crew, config.minibatch_size), "cpu", kinds
+        team = ThreadTeam(count_threads(config))
+        return CompiledStepper(policy, team, config.minibatch_size), "cpu", kinds
     from phalanx.training.on_torch import open_module_stepper
 
     return (*open_module_stepper(config, policy, network), kinds)

@@ -66,7 +66,7 @@ def _compile_in_turn(kernel: Any, compile_now: Callable[[Any], Any], types: Any)
 def _announce(module: str) -> None:
     """Say once that compiling takes a while."""
     for folder, line in HOW_LONG.items():
-        if f".{folder}." in module and folder not in _announced:
+        if module.startswith(f"phalanx.{folder}.") and folder not in _announced:
             _announced.add(folder)
             say(f"compiling {line}")
 

@@ -28,14 +28,14 @@ LOOKS = 200_000  # some 0.1 ms
 
 # The board: numbers that threads share, each on a cache line of its own.
 Board = npt.NDArray[np.int64]
-LINE = 8
-UP, CLOSED = 0, LINE  # the task that may be played; the last one that may no longer be joined
-FIRST_THREAD = 2 * LINE  # then four lines for each thread:
+CACHE_LINE = 8  # numbers that it holds
+UP, CLOSED = 0, CACHE_LINE  # the task that may be played; the last one that may no longer be joined
+FIRST_THREAD = 2 * CACHE_LINE  # then four lines for each thread:
 TAKEN = 0  # how much of its shard is taken
-INSIDE = LINE  # the task that it is playing, or 0
-PLAYED = 2 * LINE  # the last task that it played in
-WAITING = 3 * LINE  # the task after which it looks out for the next
-PER_THREAD = 4 * LINE
+INSIDE = CACHE_LINE  # the task that it is playing, or 0
+PLAYED = 2 * CACHE_LINE  # the last task that it played in
+WAITING = 3 * CACHE_LINE  # the task after which it looks out for the next
+PER_THREAD = 4 * CACHE_LINE
 LEADER = 0  # the thread that calls `run`
 
 
@@ -187,7 +187,7 @@ def all_out(board: Board) -> bool:
 
 @rule
 def let_pass(board: Board, task: int) -> None:
-    """Let who played along get back through the interpreter first: two at its lock cost 50 µs."""
+    """Wait until the helpers hold the interpreter's lock no more: to contend for it costs 50 µs."""
     for thread in range(1, count_threads(board)):
         place = FIRST_THREAD + PER_THREAD * thread
         if look(board, place + PLAYED) == task:
@@ -215,12 +215,12 @@ def _look_out(board: Board, thread: int, done: int) -> None:
 Play = Callable[..., bool]  # play(*arguments, board, task, thread), made of the rules above
 
 
-class Crew:
+class ThreadTeam:
     """Threads that share the networks of a batch; the caller leads, and plays as one of them.
 
-    crew = Crew(2)
-    crew.run(play_turns, arguments)
-    crew.settle()                     # before anything else touches what they play with
+    team = ThreadTeam(2)
+    team.run(play_turns, arguments)
+    team.settle()                     # before anything else touches what they play with
 
     A task is played wholly or not at all: the others begin when the leader is inside the compiled
     code, where no interrupt reaches it. Two threads that call `run` take turns.
@@ -232,15 +232,15 @@ class Crew:
         self._renew()
         if num_threads > 1:
             _all_out(self._board)  # compiled now, and not when somebody is late
-        _crews.add(self)
+        _teams.add(self)
 
     def _renew(self) -> None:
         """A clean board and new threads: at the start, and in a forked child, which has none."""
         self._lock = threading.RLock()  # a signal handler may settle within a run
         self._finished = True
         self._board: Board = np.zeros(FIRST_THREAD + PER_THREAD * self.num_threads, np.int64)
-        self._hands = [_Hand(self._board, thread) for thread in range(1, self.num_threads)]
-        weakref.finalize(self, _dismiss, self._hands)
+        self._helpers = [_Helper(self._board, thread) for thread in range(1, self.num_threads)]
+        weakref.finalize(self, _dismiss, self._helpers)
 
     def run(self, play: Play, arguments: tuple[Any, ...]) -> None:
         with self._lock:
@@ -248,12 +248,12 @@ class Crew:
             self._task += 1
             task = self._task
             self._finished = False
-            for hand in self._hands:
-                hand.offer(task, play, arguments)
+            for helper in self._helpers:
+                helper.offer(task, play, arguments)
             self._finished = play(*arguments, self._board, task, LEADER)
             self._wait_for_all()
-            for hand in self._hands:
-                hand.withdraw()
+            for helper in self._helpers:
+                helper.withdraw()
 
     def settle(self) -> None:
         """Return when nobody plays any more; after an interrupt somebody still may."""
@@ -266,31 +266,31 @@ class Crew:
             time.sleep(0)
 
     def close(self) -> None:
-        _dismiss(self._hands)
+        _dismiss(self._helpers)
 
-    def __reduce__(self) -> tuple[type["Crew"], tuple[int]]:
-        return Crew, (self.num_threads,)
+    def __reduce__(self) -> tuple[type["ThreadTeam"], tuple[int]]:
+        return ThreadTeam, (self.num_threads,)
 
 
-_crews: weakref.WeakSet[Crew] = weakref.WeakSet()
+_teams: weakref.WeakSet[ThreadTeam] = weakref.WeakSet()
 
 
 def _renew_all() -> None:
-    for crew in _crews:
-        crew._renew()
+    for team in _teams:
+        team._renew()
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew_all)
 
 
-def _dismiss(hands: "list[_Hand]") -> None:
-    for hand in hands:
-        hand.dismiss()
-    hands.clear()
+def _dismiss(helpers: "list[_Helper]") -> None:
+    for helper in helpers:
+        helper.dismiss()
+    helpers.clear()
 
 
-class _Hand:
+class _Helper:
     """A thread that plays along in the newest task, if it comes in time."""
 
     def __init__(self, board: Board, thread: int) -> None:

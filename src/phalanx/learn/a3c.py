@@ -6,15 +6,13 @@ weighted by the ratio of the newest policy and the one that acted, bounded as in
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from phalanx.learn.compiled.ppo_loss import STATS
-from phalanx.learn.ppo import advantage_rows
+from phalanx.learn.ppo import STATS, LossSettings, Stepper, advantage_rows
 from phalanx.learn.rollout import Arrays, Rollout
 from phalanx.learn.shared import UPDATES, Shared
-from phalanx.learn.stepper import Loss
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,9 +20,15 @@ class A3CSettings:
     """What decides an update."""
 
     gae_lambda: float
-    clip: float
-    value_weight: float
-    max_grad_norm: float
+    loss: LossSettings
+
+
+class SharedStepper(Stepper, Protocol):
+    """A stepper whose weights may lie in shared memory."""
+
+    steps: int
+
+    def share(self, shared: Shared, bring: bool) -> None: ...
 
 
 class A3C:
@@ -33,16 +37,17 @@ class A3C:
     bring: lay the stepper's weights into the shared block, instead of taking those that are there.
     """
 
-    def __init__(self, stepper: Any, settings: A3CSettings, shared: Shared, bring: bool) -> None:
+    def __init__(
+        self, stepper: SharedStepper, settings: A3CSettings, shared: Shared, bring: bool
+    ) -> None:
         self.stepper, self.settings, self.shared = stepper, settings, shared
         stepper.share(shared, bring)
 
     def update(self, rollout: Rollout, rate: float, entropy_weight: float) -> dict[str, float]:
         """One step on the whole rollout, written to the shared weights as it is computed."""
-        s = self.settings
-        rows, explained = advantage_rows(rollout, s.gae_lambda, normalised=False)
-        loss = Loss(rate, s.clip, entropy_weight, s.value_weight, s.max_grad_norm)
-        self.stepper.begin(rows)
+        rows, explained = advantage_rows(rollout, self.settings.gae_lambda, normalised=False)
+        loss = self.settings.loss._replace(rate=rate, entropy_weight=entropy_weight)
+        self.stepper.load_rows(rows)
         self.stepper.steps = self.shared.begin_update()
         stats, norm = self.stepper.step(np.arange(rollout.rewards.size), loss)
         metrics = dict(zip(STATS, (stats / rollout.rewards.size).tolist(), strict=True))

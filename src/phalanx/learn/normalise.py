@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from phalanx.errors import CheckpointError
-from phalanx.learn.compiled.actor import Actor
-from phalanx.learn.compiled.mlp import Floats
-from phalanx.learn.rollout import Arrays, Rollout
-from phalanx.learn.stepper import Loss, Rows, Stepper, flat
+from phalanx.learn.ppo import Rows, Stepper
+from phalanx.learn.returns import Floats
+from phalanx.learn.rollout import Arrays, Rollout, flat
+from phalanx.learn.sampler import Actor
 
 BOUND = 10.0  # normalised numbers are at most so large
 EPSILON = 1e-8
@@ -70,29 +70,17 @@ class NormalisedActor:
 
     def __init__(self, inner: Actor, shape: tuple[int, ...]) -> None:
         self.inner = inner
+        self.prepare, self.noise = inner.prepare, inner.noise
+        self.draw, self.best = inner.draw, inner.best
         self._scale: tuple[Floats, Floats] = np.zeros(shape, np.float32), np.ones(shape, np.float32)
 
-    def take(self, weights: tuple[Any, Floats, Floats]) -> None:
+    def set_weights(self, weights: tuple[Any, Floats, Floats]) -> None:
         learnt, *scale = weights
-        self.inner.take(learnt)
+        self.inner.set_weights(learnt)
         self._scale = scale[0], scale[1]
 
-    def prepare(self, obs: Any) -> npt.NDArray[Any]:
-        return self.inner.prepare(obs)
-
-    def see(self, obs: npt.NDArray[Any]) -> tuple[Any, Floats]:
-        return self.inner.see(normalised(obs, *self._scale))
-
-    def noise(self, random: np.random.Generator, rows: int) -> npt.NDArray[Any]:
-        return self.inner.noise(random, rows)
-
-    def draw(
-        self, outputs: Any, masks: npt.NDArray[np.bool_], noise: npt.NDArray[Any]
-    ) -> tuple[npt.NDArray[Any], Floats]:
-        return self.inner.draw(outputs, masks, noise)
-
-    def best(self, outputs: Any, masks: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
-        return self.inner.best(outputs, masks)
+    def forward(self, obs: npt.NDArray[Any]) -> tuple[Any, Floats]:
+        return self.inner.forward(normalised(obs, *self._scale))
 
 
 class NormalisedStepper:
@@ -103,20 +91,16 @@ class NormalisedStepper:
 
     def __init__(self, inner: Stepper, shape: tuple[int, ...]) -> None:
         self.inner, self.seen = inner, Running(shape)
+        self.step, self.optimiser = inner.step, inner.optimiser
 
     def _normalised(self, obs: npt.NDArray[Any]) -> Floats:
         return normalised(obs, self.seen.mean.astype(np.float32), self.seen.factor)
 
-    def begin(self, rows: Rows) -> None:
-        self.inner.begin(rows._replace(obs=self._normalised(rows.obs)))
+    def load_rows(self, rows: Rows) -> None:
+        self.inner.load_rows(rows._replace(obs=self._normalised(rows.obs)))
 
-    def step(
-        self, chosen: npt.NDArray[np.int64], loss: Loss
-    ) -> tuple[npt.NDArray[np.float64], float]:
-        return self.inner.step(chosen, loss)
-
-    def look(self, rollout: Rollout) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-        return self.inner.look(rollout._replace(obs=self._normalised(rollout.obs)))
+    def evaluate(self, rollout: Rollout) -> tuple[Floats, Floats]:
+        return self.inner.evaluate(rollout._replace(obs=self._normalised(rollout.obs)))
 
     def weights(self) -> tuple[Any, Floats, Floats]:
         return self.inner.weights(), self.seen.mean.astype(np.float32), self.seen.factor
@@ -124,9 +108,6 @@ class NormalisedStepper:
     def save(self) -> tuple[Arrays, dict[str, Any]]:
         arrays, facts = self.inner.save()
         return arrays | self.seen.save(SEEN), facts
-
-    def optimiser(self) -> Arrays:
-        return self.inner.optimiser()
 
     def load(self, arrays: Arrays, facts: dict[str, Any]) -> None:
         self.seen.load(SEEN, arrays)

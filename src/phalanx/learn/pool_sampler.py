@@ -17,9 +17,8 @@ from phalanx.envs.faults import Fault
 from phalanx.envs.pool import Pool
 from phalanx.envs.received import Arrived
 from phalanx.errors import WorkerError
-from phalanx.learn.compiled.actor import Actor
 from phalanx.learn.rollout import Arrays, Rollout, columns_of, empty_rollout
-from phalanx.learn.sampler import Stopped
+from phalanx.learn.sampler import Actor, Stopped
 
 WATCH_S = 0.5  # how often workers are looked after while nobody waits for them
 
@@ -87,8 +86,8 @@ class PoolSampler:
         while not self._closed.wait(WATCH_S):
             self.pool.attend()
 
-    def take(self, weights: Any, version: int) -> None:
-        self.actor.take(weights)
+    def set_weights(self, weights: Any, version: int) -> None:
+        self.actor.set_weights(weights)
         self.version = version
 
     def collect(self, _shaping: Any = None) -> Rollout:
@@ -102,7 +101,7 @@ class PoolSampler:
                 self._note(self.pool.recv())
             self._begun = True
         ids = np.flatnonzero(self._idle)
-        seen, values = self.actor.see(self._obs[ids])
+        seen, values = self.actor.forward(self._obs[ids])
         while True:
             self._act(rollout, ids, seen, values)
             if self.stop():
@@ -110,7 +109,7 @@ class PoolSampler:
             arrived = self.pool.recv()
             self._note(arrived)
             ids = arrived.env_ids
-            seen, values = self.actor.see(self._obs[ids])
+            seen, values = self.actor.forward(self._obs[ids])
             done += self._store(rollout, arrived, values)
             if len(done) >= self.pool.n_envs:
                 return rollout if self._in_step else columns_of(rollout, np.array(done))
@@ -198,7 +197,7 @@ class PoolSampler:
         following = values[played]
         if truncated.any():
             last = arrived.final_obs[played][truncated]
-            following[truncated] = self.actor.see(self.actor.prepare(last))[1]
+            following[truncated] = self.actor.forward(self.actor.prepare(last))[1]
         rollout.rewards[where] = arrived.rewards[played] * self.reward_scale
         rollout.discounts[where] = np.where(terminated, 0, self.gamma)
         rollout.next_values[where] = following

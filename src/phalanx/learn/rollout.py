@@ -73,6 +73,11 @@ def empty_rollout(
     )
 
 
+def flat(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """[T, N, ...] as [T * N, ...]."""
+    return array.reshape(array.shape[0] * array.shape[1], *array.shape[2:])
+
+
 def columns_of(rollout: Rollout, chosen: Any) -> Rollout:
     """Some columns of a rollout: those of a slice as views, of an array of numbers as copies."""
     return Rollout(

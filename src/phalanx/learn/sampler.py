@@ -1,4 +1,4 @@
-"""Fill rollouts of CAGE-2 with a policy; here the compiled way, in `plain.py` any torch module."""
+"""Whoever fills rollouts: with compiled networks, with torch, from a pool, or on a cluster."""
 
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -6,15 +6,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from phalanx.cage2.batch import Batch
-from phalanx.cage2.rules.scenario import NUM_ACTIONS
-from phalanx.cage2.rules.scoring import CONDUCT, NO_ORDERS, Orders
-from phalanx.cage2.saved_games import check_conducts
-from phalanx.compiled.rule import records
-from phalanx.learn.compiled.collect import Shaping, begin_following_everywhere, collect_blocks
-from phalanx.learn.compiled.mlp import Floats
-from phalanx.learn.compiled.policy import Policy
-from phalanx.learn.rollout import Arrays, Rollout, empty_rollout
+from phalanx.learn.returns import Floats
+from phalanx.learn.rollout import Arrays, Rollout
 
 
 class Stopped(Exception):
@@ -22,7 +15,7 @@ class Stopped(Exception):
 
 
 class Sampler(Protocol):
-    """Whoever can fill a rollout: take the newest weights, then collect.
+    """Fills a rollout: give it the newest weights, then let it collect.
 
     A sampler that may take long looks at `stop` and raises `Stopped` when it is true.
     """
@@ -31,7 +24,7 @@ class Sampler(Protocol):
 
     def listen(self, hook: Callable[[Any], None]) -> None: ...
 
-    def take(self, weights: Any, version: int) -> None: ...
+    def set_weights(self, weights: Any, version: int) -> None: ...
 
     def collect(self, shaping: Any) -> Rollout: ...
 
@@ -42,108 +35,30 @@ class Sampler(Protocol):
     def close(self) -> None: ...
 
 
-class Cage2Sampler:
-    """Networks of CAGE-2 and the rollout that they fill; what both ways of playing share.
+class Actor(Protocol):
+    """Computes outputs for observations and draws actions by them."""
 
-    It writes into its rollouts in turn: with two of them, one can be learnt from meanwhile.
+    def set_weights(self, weights: Any) -> None:
+        """Act by these weights from now on."""
 
-    useful: bool [145], actions that the policy may choose from.
-    condition: float32 [N, C], put after every observation of network i: what it is told.
-    orders: the orders of repair that are to be followed; their codes come after the condition.
-    """
+    def prepare(self, obs: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Observations as they are to be stored and shown to the network."""
+        ...
 
-    def __init__(
-        self,
-        batch: Batch,
-        turns: int,
-        *,
-        truth_size: int,
-        useful: npt.NDArray[np.bool_],
-        condition: npt.NDArray[np.float32],
-        orders: Orders = NO_ORDERS,
-        num_rollouts: int = 1,
-    ) -> None:
-        self.batch, self.useful, self.orders = batch, useful, orders
-        codes = np.zeros((batch.num_envs, orders.codes.shape[1]))
-        self.condition = np.hstack([condition, codes]).astype(np.float32)
-        self.conducts = records(batch.num_envs, CONDUCT)
-        if len(orders.allowed):
-            begin_following_everywhere(batch.nets, self.conducts, orders, self.condition)
-        first = np.hstack([batch.shown.obs.astype(np.float32), self.condition])
-        rollouts = [
-            empty_rollout(turns, first, truth_size, NUM_ACTIONS) for _ in range(num_rollouts)
-        ]
-        next_obs = rollouts[0].next_obs  # one for all: where the games stand
-        self.rollouts = [rollout._replace(next_obs=next_obs) for rollout in rollouts]
-        self.version = 0
-        self.stop: Callable[[], bool] = lambda: False  # a rollout takes less than a second
+    def forward(self, obs: npt.NDArray[Any]) -> tuple[Any, Floats]:
+        """The network's outputs for prepared observations, and values [rows]."""
+        ...
 
-    @property
-    def rollout(self) -> Rollout:
-        """The one that was filled last."""
-        return self.rollouts[0]
+    def noise(self, random: np.random.Generator, rows: int) -> npt.NDArray[Any]:
+        """The chance that `draw` turns into actions."""
+        ...
 
-    def next_rollout(self) -> Rollout:
-        """The one to be filled now."""
-        self.rollouts = self.rollouts[1:] + self.rollouts[:1]
-        self.rollout.versions[:] = self.version
-        return self.rollout
+    def draw(
+        self, outputs: Any, masks: npt.NDArray[np.bool_], noise: npt.NDArray[Any]
+    ) -> tuple[npt.NDArray[Any], Floats]:
+        """Actions and their log-probabilities."""
+        ...
 
-    @property
-    def running(self) -> npt.NDArray[np.float64]:
-        """Returns of the episodes under way."""
-        return self.batch.nets["tenths"] / 10
-
-    def listen(self, hook: Callable[[Any], None]) -> None:
-        """The compiled game has no failures to tell of."""
-
-    def close(self) -> None:
-        self.batch.close()
-
-    def save(self) -> Arrays:
-        """The games under way, as plain numbers."""
-        saved = {name: _plain(array) for name, array in self.batch.save().items()}
-        conducts, condition = _plain(self.conducts), self.condition
-        shown = {"next_obs": self.rollout.next_obs, "condition": condition}
-        return {**saved, **shown, "conducts": conducts}
-
-    def load(self, arrays: Arrays) -> None:
-        """Go on from what `save` gave."""
-        saved = dict(arrays)
-        for name, own in (("nets", self.batch.nets), ("memories", self.batch.memories)):
-            saved[name] = saved[name].view(own.dtype).reshape(own.shape)
-        conducts = arrays["conducts"].view(CONDUCT).reshape(self.conducts.shape)
-        check_conducts(conducts)
-        self.batch.restore(saved)
-        self.rollout.next_obs[:] = arrays["next_obs"]
-        self.condition[:] = arrays["condition"]
-        self.conducts[:] = conducts
-
-
-class CompiledSampler(Cage2Sampler):
-    """Plays with compiled networks: a whole rollout is one call per thread."""
-
-    def __init__(self, batch: Batch, policy: Policy, turns: int, **options: Any) -> None:
-        super().__init__(batch, turns, truth_size=policy.truth_size, **options)
-        self.policy = policy
-
-    def take(self, weights: Floats, version: int) -> None:
-        self.policy.theta[:] = weights
-        self.version = version
-
-    def collect(self, shaping: Shaping) -> Rollout:
-        batch, policy, rollout = self.batch, self.policy, self.next_rollout()
-        batch.crew.run(
-            collect_blocks,
-            (
-                batch.nets, batch.memories, batch.kind, batch.odds, self.orders, self.conducts,
-                self.useful, self.condition, shaping, policy.actor, policy.actor_sizes,
-                policy.critic, policy.critic_sizes, rollout,
-            ),
-        )  # fmt: skip
-        return rollout
-
-
-def _plain(array: Any) -> Any:
-    """Records as bytes: files hold plain numbers only."""
-    return array.view(np.uint8) if array.dtype.names else array
+    def best(self, outputs: Any, masks: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
+        """The most likely actions."""
+        ...

@@ -13,13 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from phalanx.compiled.rule import kernel
-from phalanx.compiled.team import add
+from phalanx.compiled.team import CACHE_LINE, add
 from phalanx.learn.compiled.mlp import Floats
 
 Ints = npt.NDArray[np.int64]
 
-LINE = 8  # numbers of a cache line: what different processes write does not share one
-UPDATES, STOP, STEPS_BEFORE, EPISODES_BEFORE = 0, LINE, 2 * LINE, 3 * LINE  # counters
+# What different processes write does not share a cache line.
+UPDATES, STOP, STEPS_BEFORE, EPISODES_BEFORE = (CACHE_LINE * k for k in range(4))
 ELAPSED_MS = STOP + 1
 BEATS, STEPS, EPISODES = 0, 1, 2  # of each worker
 
@@ -39,13 +39,14 @@ class Shared:
     """
 
     def __init__(self, fd: int, size: int, num_workers: int, n_envs: int = 0) -> None:
-        numbers = 4 * LINE + num_workers * LINE
+        numbers = 4 * CACHE_LINE + num_workers * CACHE_LINE
         whole = 8 * (numbers + n_envs) + 3 * 4 * size
         if os.fstat(fd).st_size < whole:
             os.ftruncate(fd, whole)
         memory = mmap.mmap(fd, whole)
         counts: Ints = np.frombuffer(memory, np.int64, numbers)
-        self.counters, self.lines = counts[: 4 * LINE], counts[4 * LINE :].reshape(-1, LINE)
+        self.counters = counts[: 4 * CACHE_LINE]
+        self.lines = counts[4 * CACHE_LINE :].reshape(-1, CACHE_LINE)
         self.running = np.frombuffer(memory, np.float64, n_envs, 8 * numbers)
         floats: Floats = np.frombuffer(memory, np.float32, 3 * size, 8 * (numbers + n_envs))
         self.weights, self.mean, self.square = floats.reshape(3, size)

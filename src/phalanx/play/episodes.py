@@ -16,7 +16,7 @@ from phalanx.cage2.rules.scenario import NUM_HOSTS
 from phalanx.cage2.rules.scoring import NO_ORDERS, make_orders
 from phalanx.cage2.workflow import parse_order
 from phalanx.errors import ConfigError
-from phalanx.learn.compiled.playing import Played, nothing_played, play_out
+from phalanx.learn.cage2.greedy import Played, nothing_played, play_out
 from phalanx.play.evaluate_config import Games
 from phalanx.play.players import CHUNK, Player, Start
 from phalanx.play.trained import TrainedDefender

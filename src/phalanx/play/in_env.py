@@ -53,7 +53,7 @@ def play_env(
                 if not arrived.lost[i] and len(returns[i]) < wanted[i]:
                     returns[i].append(float(arrived.episode_returns[i]))
                     played(1, float(np.mean([value for own in returns for value in own])))
-            outputs, _values = actor.see(actor.prepare(arrived.obs))
+            outputs, _values = actor.forward(actor.prepare(arrived.obs))
             masks = arrived.action_masks
             if masks is None:
                 masks = np.ones((n_envs, _count(pool.single_action_space)), np.bool_)

@@ -164,7 +164,7 @@ def load_defender(path: Path | str, network: Network | None = None) -> TrainedDe
         return _defender(config, policy.logits, policy)
     check_has_weights(path, declared, network)
     from phalanx.learn.torch.own_network import build_own_network
-    from phalanx.learn.torch.plain import set_weights
+    from phalanx.learn.torch.weights import set_weights
 
     obs = np.zeros((2, sizes["obs_size"]), np.float32)
     module = build_own_network(network, obs, sizes["truth_size"], NUM_ACTIONS)  # type: ignore[arg-type]

@@ -32,7 +32,7 @@ from phalanx.learn.sampler import Stopped
 from phalanx.learn.shared import BEATS, EPISODES, STEPS, Shared
 from phalanx.training.config import TrainConfig
 from phalanx.training.on_pool import env_of, open_networks
-from phalanx.training.recipe import Network
+from phalanx.training.recipe import Network, settings_of
 from phalanx.training.schedules import entropy_weight_at, learning_rate_at, progress_of
 from phalanx.training.update_record import Tally, added_up, episodes_of
 
@@ -104,8 +104,8 @@ class Worker:
         )
         if isinstance(stepper, CompiledStepper):
             rows = len(block) * config.update_steps
-            stepper = type(stepper)(stepper.policy, stepper.crew, rows)
-        self.learner = A3C(stepper, a3c_settings(config), self.shared, bring=False)
+            stepper = type(stepper)(stepper.policy, stepper.team, rows)
+        self.learner = A3C(stepper, settings_of(A3CSettings, config), self.shared, bring=False)
         self.sampler = PoolSampler(
             pool, actor, config.update_steps, gamma=config.gamma, reward_scale=config.reward_scale,
             seed=seed, env_seeds=[env_seed(config.seed, i, setup.begun) for i in block],
@@ -142,7 +142,7 @@ class Worker:
         rate = learning_rate_at(self.config, progress)
         entropy_weight = entropy_weight_at(self.config, progress)
         began, version = time.perf_counter(), self.shared.updates
-        self.sampler.take(self.learner.stepper.weights(), version)
+        self.sampler.set_weights(self.learner.stepper.weights(), version)
         rollout = self.sampler.collect()
         collected = time.perf_counter()
         metrics = self.learner.update(rollout, rate, entropy_weight)
@@ -187,15 +187,6 @@ class Watched(gymnasium.Wrapper[Any, Any, Any, Any]):
         answer = self.env.reset(**options)
         self._own[BEATS] += 1
         return answer
-
-
-def a3c_settings(config: TrainConfig) -> A3CSettings:
-    return A3CSettings(
-        gae_lambda=config.gae_lambda,
-        clip=config.clip,
-        value_weight=config.value_weight,
-        max_grad_norm=config.max_grad_norm,
-    )
 
 
 def env_seed(seed: int, i: int, begun: int) -> int:

@@ -23,7 +23,7 @@ from phalanx.envs.shared_memory import block_of
 from phalanx.envs.trial import factory_of
 from phalanx.errors import ConfigError, WorkerError
 from phalanx.importing import command_for
-from phalanx.learn.a3c import A3C
+from phalanx.learn.a3c import A3C, A3CSettings
 from phalanx.learn.shared import (
     BEATS,
     ELAPSED_MS,
@@ -34,10 +34,10 @@ from phalanx.learn.shared import (
     STOP,
     Shared,
 )
-from phalanx.training.a3c_worker import Setup, a3c_settings
+from phalanx.training.a3c_worker import Setup
 from phalanx.training.config import TrainConfig
 from phalanx.training.on_pool import env_of, open_networks
-from phalanx.training.recipe import Network, Recipe
+from phalanx.training.recipe import Network, Recipe, settings_of
 from phalanx.training.update_record import Tally
 
 TICK_S = 0.1  # how long `hear` waits, so that limits and signals are seen in time
@@ -78,7 +78,7 @@ def on_shared_weights(
     )
     memory_fd = os.memfd_create("phalanx-a3c")
     shared = Shared(memory_fd, stepper.size, num_workers, n_envs)
-    learner = A3C(stepper, a3c_settings(config), shared, bring=True)
+    learner = A3C(stepper, settings_of(A3CSettings, config), shared, bring=True)
     setup = Setup(0, num_workers, n_envs, config, network, memory_fd, stepper.size, 0)
     workers = SharedWorkers(setup, shared, threads)
     note = f"{n_envs} environments; {num_workers} workers on {cores} cores, {threads} threads each"

@@ -10,8 +10,8 @@ import numpy.typing as npt
 from phalanx.cage2.rules.scenario import HORIZONS
 from phalanx.cage2.rules.scoring import FIXES
 from phalanx.cage2.workflow import order_name, parse_order
-from phalanx.learn.compiled.collect import Shaping
-from phalanx.learn.gate import Gate
+from phalanx.learn.cage2.collect import Shaping
+from phalanx.learn.cage2.gate import Gate
 from phalanx.learn.rollout import Arrays, Rollout
 from phalanx.statistics import interval
 from phalanx.training.compliance import COMPLIANCE, compliance_in_words, compliance_of, passes_gate

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from phalanx.compiled.team import Crew
-from phalanx.learn.compiled.actor import CompiledActor
-from phalanx.learn.compiled.points import PointActor, PointPolicy, PointStepper
+from phalanx.compiled.team import ThreadTeam
+from phalanx.learn.compiled.actor import CompiledActor, GaussianActor
 from phalanx.learn.compiled.policy import Policy
 from phalanx.learn.compiled.stepper import CompiledStepper
 from phalanx.learn.rollout import Rollout, columns_of, empty_rollout
@@ -34,7 +33,7 @@ def compile_cage2(config: TrainConfig, network: Network | None) -> None:
     )  # fmt: skip
     recipe = open_recipe(few)
     try:
-        recipe.sampler.take(recipe.learner.stepper.weights(), 0)
+        recipe.sampler.set_weights(recipe.learner.stepper.weights(), 0)
         rollout = recipe.sampler.collect(recipe.extension.shaping(0.0))
         _learn(recipe.learner, rollout)
     finally:
@@ -47,18 +46,14 @@ def compile_networks(config: TrainConfig, points: bool = False) -> None:
     points: with continuous actions.
     """
     obs, rows = np.zeros((FEW, FEW), np.float32), config.minibatch_size
-    actor: CompiledActor
-    stepper: CompiledStepper
-    if points:
-        policy = PointPolicy(FEW, FEW, hidden=(FEW,), seed=0)
-        actor, stepper = PointActor(policy), PointStepper(policy, Crew(1), rows)
-    else:
-        plain = Policy(FEW, FEW, hidden=(FEW,), truth_size=0, seed=0)
-        actor, stepper = CompiledActor(plain), CompiledStepper(plain, Crew(1), rows)
+    deviation = 1.0 if points else None
+    policy = Policy(FEW, FEW, hidden=(FEW,), truth_size=0, seed=0, deviation=deviation)
+    actor = GaussianActor(policy) if points else CompiledActor(policy)
+    stepper = CompiledStepper(policy, ThreadTeam(1), rows)
     rollout = empty_rollout(FEW, obs, 0, 0 if points else FEW, obs[0] if points else None)
     for array in rollout:
         array[...] = np.ones((), array.dtype)
-    seen, _values = actor.see(obs)
+    seen, _values = actor.forward(obs)
     actor.draw(seen, rollout.masks[0], actor.noise(np.random.default_rng(0), FEW))
     _learn(open_learner(config, stepper), rollout)
 

@@ -18,7 +18,6 @@ from phalanx.configs import ZOO
 from phalanx.display import progress_display, span
 from phalanx.envs.auto import MANY
 from phalanx.errors import RunError, WorkerError
-from phalanx.learn.compiled.points import PointStepper
 from phalanx.learn.sampler import Stopped
 from phalanx.settings.fields import without_effect
 from phalanx.training.builders import choose_num_envs
@@ -26,7 +25,7 @@ from phalanx.training.checkpoint import last_checkpoint, read_facts
 from phalanx.training.compile_first import compile_cage2, compile_networks
 from phalanx.training.config import TrainConfig
 from phalanx.training.folder import RunFolder, open_new
-from phalanx.training.on_pool import is_compiled
+from phalanx.training.on_pool import is_compiled, is_gaussian
 from phalanx.training.recipe import Network
 from phalanx.training.run import Run, check_same_settings, elapsed_before
 from phalanx.training.schedules import progress_of
@@ -89,7 +88,7 @@ def train(
         for note in run.notes:
             print(note)
         if not plays_here and is_compiled(run.learner.stepper):
-            compile_networks(run.config, is_compiled(run.learner.stepper, PointStepper))
+            compile_networks(run.config, is_gaussian(run.learner.stepper))
         run.compile_s = compile_s() - before
         if config.resume is None:
             if start is not None:

@@ -12,11 +12,11 @@ from phalanx.cage2.rules.scenario import NUM_ACTIONS, useful_actions
 from phalanx.cage2.rules.scoring import NO_ORDERS, Orders, make_orders
 from phalanx.cage2.settings import kinds_of_episodes
 from phalanx.cage2.workflow import NUM_ORDERS, parse_order
-from phalanx.compiled.team import Crew
+from phalanx.compiled.team import ThreadTeam
 from phalanx.errors import ConfigError
+from phalanx.learn.cage2.sampler import CompiledSampler
 from phalanx.learn.compiled.policy import Policy
 from phalanx.learn.compiled.stepper import CompiledStepper
-from phalanx.learn.sampler import CompiledSampler
 from phalanx.machine import total_memory
 from phalanx.training.cage2_extension import Cage2Extension
 from phalanx.training.config import TrainConfig
@@ -41,8 +41,8 @@ def on_cage2(config: TrainConfig, _network: Network | None, first_index: int = 0
         for batch in batches
     ]
     threads = count_threads(config)
-    crew = batches[0].crew if len(batches) == 1 and not is_ahead(config) else Crew(threads)
-    stepper = CompiledStepper(policy, crew, config.minibatch_size)
+    team = batches[0].team if len(batches) == 1 and not is_ahead(config) else ThreadTeam(threads)
+    stepper = CompiledStepper(policy, team, config.minibatch_size)
     source = open_source(config, samplers)
     kinds = kinds_of_episodes(config.red_agent)
     extension = Cage2Extension(config)

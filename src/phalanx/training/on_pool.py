@@ -10,12 +10,11 @@ import numpy as np
 from gymnasium import spaces
 
 from phalanx.cage2.cyborg import CyborgEnv
-from phalanx.compiled.team import Crew
+from phalanx.compiled.team import ThreadTeam
 from phalanx.envs.auto import num_cores
 from phalanx.envs.making import make_pool
 from phalanx.envs.pool import Pool
-from phalanx.learn.compiled.actor import CompiledActor, is_image
-from phalanx.learn.compiled.points import PointActor, PointPolicy, PointStepper
+from phalanx.learn.compiled.actor import CompiledActor, GaussianActor, is_image
 from phalanx.learn.compiled.policy import Policy
 from phalanx.learn.compiled.stepper import CompiledStepper
 from phalanx.learn.normalise import BOUND, Intake, NormalisedActor, NormalisedStepper, Running
@@ -108,8 +107,13 @@ def is_vector(obs_space: spaces.Space[Any]) -> bool:
     return isinstance(obs_space, spaces.Box) and not is_image(obs_space.shape)
 
 
-def is_compiled(stepper: Any, kind: type = CompiledStepper) -> bool:
-    return isinstance(getattr(stepper, "inner", stepper), kind)
+def is_compiled(stepper: Any) -> bool:
+    return isinstance(getattr(stepper, "inner", stepper), CompiledStepper)
+
+
+def is_gaussian(stepper: Any) -> bool:
+    """Whether a compiled stepper learns continuous actions."""
+    return getattr(stepper, "inner", stepper).policy.deviation is not None
 
 
 def _open_networks(
@@ -120,25 +124,27 @@ def _open_networks(
 ) -> tuple[Any, Any, str]:
     threads = count_threads(config)
     if can_be_compiled(obs_space, action_space) and not plain_is_asked(config, network):
-        width, crew, rows = (
+        width, team, rows = (
             int(np.prod(obs_space.shape or ())),
-            Crew(threads),
+            ThreadTeam(threads),
             config.minibatch_size,
         )
         if isinstance(action_space, spaces.Discrete):
             policy = Policy(
                 width, int(action_space.n), hidden=config.hidden, truth_size=0, seed=config.seed
             )
-            return CompiledActor(policy.copy()), CompiledStepper(policy, crew, rows), "cpu"
-        points = PointPolicy(
-            width, int(np.prod(action_space.shape or ())), hidden=config.hidden, seed=config.seed,
-            deviation=config.first_deviation,
+            return CompiledActor(policy.copy()), CompiledStepper(policy, team, rows), "cpu"
+        policy = Policy(
+            width, int(np.prod(action_space.shape or ())), hidden=config.hidden, truth_size=0,
+            seed=config.seed, deviation=config.first_deviation,
         )  # fmt: skip
-        return PointActor(points.copy()), PointStepper(points, crew, rows), "cpu"
+        return GaussianActor(policy.copy()), CompiledStepper(policy, team, rows), "cpu"
     import_torch(config)
+    from phalanx.learn.torch.actor import TorchActor
     from phalanx.learn.torch.networks import EnvNetwork, count_outputs, head_for
     from phalanx.learn.torch.own_network import build_own_network
-    from phalanx.learn.torch.plain import PlainActor, PlainStepper, find_device
+    from phalanx.learn.torch.stepper import TorchStepper
+    from phalanx.learn.torch.weights import find_device
 
     head, device = head_for(action_space), find_device(config.device)
     module: Any
@@ -148,8 +154,8 @@ def _open_networks(
         obs = np.zeros((2, *(obs_space.shape or ())), obs_space.dtype)
         module = build_own_network(network, obs, 0, count_outputs(action_space))
     module.to(device)
-    actor = PlainActor(copy.deepcopy(module), head)
-    return actor, PlainStepper(module, head, threads, config.compile), device.type
+    actor = TorchActor(copy.deepcopy(module), head)
+    return actor, TorchStepper(module, head, threads, config.compile), device.type
 
 
 def threads_note(workers: int) -> str:

@@ -1,20 +1,21 @@
 """Who plays, who learns, and where they compute: what every builder makes."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, fields
+from typing import Any, TypeVar
 
 from phalanx.cage2.settings import count_cores
 from phalanx.errors import ConfigError, MissingError
 from phalanx.importing import import_from_here
+from phalanx.learn.a3c import A3CSettings
 from phalanx.learn.impala import Impala, ImpalaSettings
 from phalanx.learn.normalise import Intake
-from phalanx.learn.ppo import PPO, PPOSettings
-from phalanx.learn.stepper import Stepper
+from phalanx.learn.ppo import PPO, LossSettings, PPOSettings, Stepper
 from phalanx.training.config import TrainConfig
 from phalanx.training.extension import Extension
 from phalanx.training.sources import Ahead, InStep
 
+Settings = TypeVar("Settings", PPOSettings, ImpalaSettings, A3CSettings)
 Network = Callable[[int, int, int], Any]  # (obs_size, truth_size, num_actions) -> torch module
 
 
@@ -86,8 +87,8 @@ def open_source(config: TrainConfig, samplers: list[Any]) -> InStep | Ahead:
 
 def open_learner(config: TrainConfig, stepper: Stepper) -> PPO | Impala:
     if config.algo == "impala":
-        return Impala(stepper, impala_settings(config), config.seed)
-    return PPO(stepper, ppo_settings(config), config.seed)
+        return Impala(stepper, settings_of(ImpalaSettings, config), config.seed)
+    return PPO(stepper, settings_of(PPOSettings, config), config.seed)
 
 
 def find_network(name: str | None) -> Network | None:
@@ -103,21 +104,8 @@ def find_network(name: str | None) -> Network | None:
         ) from None
 
 
-def ppo_settings(config: TrainConfig) -> PPOSettings:
-    return PPOSettings(**_pass_settings(config))
-
-
-def impala_settings(config: TrainConfig) -> ImpalaSettings:
-    return ImpalaSettings(
-        **_pass_settings(config),
-        rho_bar=config.rho_bar,
-        c_bar=config.c_bar,
-        pg_rho_bar=config.pg_rho_bar,
-    )
-
-
-def _pass_settings(config: TrainConfig) -> dict[str, Any]:
-    names = (
-        "minibatch_size", "gae_lambda", "clip", "value_weight", "max_grad_norm", "target_kl",
-    )  # fmt: skip
-    return {"epochs": config.k_epochs, **{name: getattr(config, name) for name in names}}
+def settings_of(kind: type[Settings], config: TrainConfig) -> Settings:
+    """The settings of an algorithm and of its loss, all by the names that they have in a run's."""
+    loss = {name: getattr(config, name) for name in LossSettings._fields if hasattr(config, name)}
+    own = {f.name: getattr(config, f.name) for f in fields(kind) if f.name != "loss"}
+    return kind(**own, loss=LossSettings(**loss))

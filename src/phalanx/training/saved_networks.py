@@ -63,10 +63,10 @@ def load_networks(
     if compiled:
         inner.policy.theta[:] = arrays["theta"]
     else:
-        from phalanx.learn.torch.plain import set_weights
+        from phalanx.learn.torch.weights import set_weights
 
         set_weights(inner.module, arrays)
-    actor.take(stepper.weights())
+    actor.set_weights(stepper.weights())
     return actor, stepper
 
 

@@ -23,7 +23,7 @@ class InStep:
     def next(self, weights: Weights, version: int, shaping: Any) -> Rollout:
         (sampler,) = self.samplers
         if not self._taken or version % self._sync_every == 0:
-            sampler.take(weights(), version)
+            sampler.set_weights(weights(), version)
             self._taken = True
         return sampler.collect(shaping)
 
@@ -68,7 +68,7 @@ class Ahead:
 
         def collect() -> Rollout:
             if fresh is not None:
-                sampler.take(fresh, version)
+                sampler.set_weights(fresh, version)
             return sampler.collect(shaping)
 
         self._pending[self._threads.submit(collect)] = sampler

@@ -7,7 +7,7 @@ everything else is written so that the compiler turns it into vector instruction
 
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import llvmlite.ir as ir
 import numba
@@ -19,8 +19,16 @@ from numba.extending import intrinsic, overload
 Floats = npt.NDArray[np.float32]
 Sizes = npt.NDArray[np.int64]  # [layers + 1]: in, hidden ..., out
 
+
+class Network(NamedTuple):
+    """The weights of a network and the sizes of its layers."""
+
+    theta: Floats
+    sizes: Sizes
+
+
 # Sums are taken as they are written, but for `add_up`, where there is only one way to reorder them:
-# so results stay the same when all is compiled anew.
+# so results stay the same when all is compiled again.
 FASTMATH = {"contract", "nsz", "arcp", "nnan", "ninf"}
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -111,8 +119,9 @@ def work_size(sizes: Any, rows: int) -> int:
 
 
 @fast
-def forward(theta: Floats, sizes: Sizes, x: Floats, work: Floats) -> Floats:
+def forward(network: Network, x: Floats, work: Floats) -> Floats:
     """Outputs [rows, out] of a network for x [rows, in]; all layers' outputs stay in `work`."""
+    theta, sizes = network
     rows, used, at = x.shape[0], 0, 0
     layers = len(sizes) - 1
     for layer in range(layers):
@@ -135,10 +144,22 @@ def forward(theta: Floats, sizes: Sizes, x: Floats, work: Floats) -> Floats:
 
 
 @fast
-def backward(
-    theta: Floats, sizes: Sizes, x: Floats, work: Floats, d_out: Floats, grad: Floats
-) -> None:
+def join_columns(obs: Floats, truth: Floats, out: Floats) -> Floats:
+    """[rows, D] and [rows, K] beside each other in `out`: what the critic sees."""
+    rows, d, k = obs.shape[0], obs.shape[1], truth.shape[1]
+    x = out[: rows * (d + k)].reshape(rows, d + k)
+    for r in range(rows):
+        for c in range(d):
+            x[r, c] = obs[r, c]
+        for c in range(k):
+            x[r, d + c] = truth[r, c]
+    return x
+
+
+@fast
+def backward(network: Network, x: Floats, work: Floats, d_out: Floats, grad: Floats) -> None:
     """Gradient of the weights into `grad`, given that of the outputs; after `forward`."""
+    theta, sizes = network
     rows, layers = x.shape[0], len(sizes) - 1
     total = 0
     for layer in range(layers):

@@ -1,12 +1,21 @@
 """An actor and a critic whose weights lie in one vector, as the compiled passes take them."""
 
+import math
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from phalanx.learn.compiled.mlp import Floats, Sizes, forward, weight_count, work_size
+from phalanx.learn.compiled.mlp import Floats, Network, Sizes, forward, weight_count, work_size
+
+
+class Networks(NamedTuple):
+    """Both, as kernels take them."""
+
+    actor: Network
+    critic: Network
+    log_std: Floats  # [A] logs of the deviations of continuous actions; discrete ones have none
 
 
 class Policy:
@@ -15,6 +24,8 @@ class Policy:
     policy = Policy(172, 145, hidden=(64, 64), truth_size=39, seed=0)
     logits = policy.logits(obs)          # float32 [N, 145]
     actions = policy.act(obs, masks)     # the most likely ones
+
+    deviation: what continuous actions deviate by at first; its logs are at the end of `theta`.
     """
 
     def __init__(
@@ -25,27 +36,40 @@ class Policy:
         hidden: tuple[int, ...],
         truth_size: int,
         seed: int,
+        deviation: float | None = None,
     ) -> None:
         self.obs_size, self.hidden, self.truth_size = obs_size, tuple(hidden), truth_size
+        self.deviation = deviation
         self.actor_sizes: Sizes = np.array([obs_size, *hidden, num_actions], np.int64)
         self.critic_sizes: Sizes = np.array([obs_size + truth_size, *hidden, 1], np.int64)
-        split = weight_count(self.actor_sizes)
-        self.theta: Floats = np.zeros(split + weight_count(self.critic_sizes), np.float32)
-        self.actor, self.critic = self.theta[:split], self.theta[split:]
+        logs = np.zeros(0) if deviation is None else np.full(num_actions, math.log(deviation))
+        weights = weight_count(self.actor_sizes) + weight_count(self.critic_sizes)
+        self.move_to(np.concatenate([np.zeros(weights), logs]).astype(np.float32))
         random = np.random.default_rng([seed, 0])
         _initialise(self.actor, self.actor_sizes, 0.01, random)
         _initialise(self.critic, self.critic_sizes, 1.0, random)
 
     def move_to(self, theta: Floats) -> None:
         """Let the weights be those that lie there, and change with them."""
-        split = len(self.actor)
-        self.theta, self.actor, self.critic = theta, theta[:split], theta[split:]
+        split = weight_count(self.actor_sizes)
+        end = split + weight_count(self.critic_sizes)
+        self.theta, self.actor, self.critic = theta, theta[:split], theta[split:end]
+        self.log_std = theta[end:]
+
+    @property
+    def networks(self) -> Networks:
+        actor = Network(self.actor, self.actor_sizes)
+        return Networks(actor, Network(self.critic, self.critic_sizes), self.log_std)
 
     def copy(self) -> "Policy":
         """The same networks with weights of their own."""
-        outputs = int(self.actor_sizes[-1])
         other = Policy(
-            self.obs_size, outputs, hidden=self.hidden, truth_size=self.truth_size, seed=0
+            self.obs_size,
+            int(self.actor_sizes[-1]),
+            hidden=self.hidden,
+            truth_size=self.truth_size,
+            seed=0,
+            deviation=self.deviation,
         )
         other.theta[:] = self.theta
         return other
@@ -53,10 +77,15 @@ class Policy:
     def logits(self, obs: npt.NDArray[Any]) -> Floats:
         x = np.ascontiguousarray(obs, np.float32)
         work = np.empty(work_size(self.actor_sizes, len(x)), np.float32)
-        return forward(self.actor, self.actor_sizes, x, work).copy()
+        return forward(self.networks.actor, x, work).copy()
 
     def act(self, obs: npt.NDArray[Any], masks: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-        return np.where(masks, self.logits(obs), -np.inf).argmax(axis=1)
+        return most_likely_rows(self.logits(obs), masks)
+
+
+def most_likely_rows(logits: Floats, masks: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+    """The allowed action of the largest logit in each row."""
+    return np.where(masks, logits, -np.inf).argmax(axis=1)
 
 
 def _initialise(theta: Floats, sizes: Sizes, last_gain: float, random: np.random.Generator) -> None:

@@ -1,86 +1,97 @@
 """Steps on the CPU: minibatches in fixed slices over threads, gradients added in a fixed order."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from phalanx.compiled.rule import kernel
-from phalanx.compiled.team import Crew, join, leave, next_piece
-from phalanx.learn.compiled.collect import NEVER, join_columns
-from phalanx.learn.compiled.mlp import add_up, exp, fast, forward, work_size
-from phalanx.learn.compiled.policy import Policy
-from phalanx.learn.compiled.ppo_loss import STATS, ppo_slice
-from phalanx.learn.rollout import Arrays, Rollout
+from phalanx.compiled.team import ThreadTeam, join, leave, next_piece
+from phalanx.learn.compiled.distributions import computed, evaluate_actions, outputs_gradient
+from phalanx.learn.compiled.mlp import Floats, backward, fast, forward, join_columns, work_size
+from phalanx.learn.compiled.policy import Networks, Policy
+from phalanx.learn.compiled.ppo_loss import ppo_gradient
+from phalanx.learn.ppo import ADAM_DECAYS, ADAM_EPSILON, STATS, LossSettings, Rows, to_rows
+from phalanx.learn.rollout import Arrays, Rollout, flat
 from phalanx.learn.shared import Shared
-from phalanx.learn.stepper import ADAM_DECAYS, ADAM_EPSILON, Loss, Rows, flat
 
 SLICE = 512  # rows of a minibatch that one thread works on at a time
 
 
+class Room(NamedTuple):
+    """Where slices are computed, each thread in its own part: a step allocates little."""
+
+    grads: Floats  # [slices, P]
+    stats: npt.NDArray[np.float64]  # [slices, 5] sums of STATS
+    actor_work: Floats  # [threads, ...] as `forward` and `backward` take it
+    critic_work: Floats
+    x: Floats  # [threads, SLICE, D] what the actor sees
+    y: Floats  # [threads, SLICE, D + K] what the critic sees
+    shares: Floats  # [threads, SLICE, A]
+
+
+def make_room(policy: Policy, threads: int, minibatch_size: int) -> Room:
+    def zeros(*shape: int) -> Floats:
+        return np.zeros((threads, *shape), np.float32)
+
+    slices = -(-minibatch_size // SLICE)
+    actor, critic = policy.actor_sizes, policy.critic_sizes
+    return Room(
+        grads=np.empty((slices, len(policy.theta)), np.float32),
+        stats=np.empty((slices, len(STATS)), np.float64),
+        actor_work=zeros(work_size(actor, SLICE)),
+        critic_work=zeros(work_size(critic, SLICE)),
+        x=zeros(SLICE, policy.obs_size),
+        y=zeros(SLICE, int(critic[0])),
+        shares=zeros(SLICE, int(actor[-1])),
+    )
+
+
+@fast
+def slice_gradient(
+    networks: Networks, rows: Rows, chosen: Any, loss: LossSettings, room: Room, s: int, thread: int
+) -> None:
+    """Gradient of slice s of the rows `chosen`, as its share of their mean loss."""
+    some = chosen[s * SLICE : min((s + 1) * SLICE, len(chosen))]
+    n, width = len(some), rows.obs.shape[1]
+    x, y = room.x[thread][:n], room.y[thread][:n]
+    for k in range(n):
+        for c in range(width):
+            x[k, c] = rows.obs[some[k], c]
+            y[k, c] = rows.obs[some[k], c]
+        for c in range(rows.truth.shape[1]):
+            y[k, width + c] = rows.truth[some[k], c]
+    actor_work, critic_work, grad = room.actor_work[thread], room.critic_work[thread], room.grads[s]
+    outputs = forward(networks.actor, x, actor_work)
+    part = computed(outputs, forward(networks.critic, y, critic_work), room.shares[thread])
+    evaluate_actions(part, networks.log_std, rows.masks, rows.actions, some)
+    d_entropy = ppo_gradient(part, rows, some, len(chosen), loss, room.stats[s])
+    split = len(networks.actor.theta)
+    end = split + len(networks.critic.theta)
+    outputs_gradient(part, networks.log_std, rows.actions, some, d_entropy, grad[end:])
+    backward(networks.actor, x, actor_work, part.shares, grad[:split])
+    backward(networks.critic, y, critic_work, part.d_values, grad[split:end])
+
+
 @kernel
-def slice_gradients(
-    actor: Any, actor_sizes: Any, critic: Any, critic_sizes: Any, obs: Any, truth: Any, masks: Any,
-    actions: Any, log_probs: Any, advantages: Any, targets: Any, rows: Any,
-    clip: Any, entropy_weight: Any, value_weight: Any, grads: Any, stats: Any, spaces: Any,
+def minibatch_gradients(
+    networks: Networks, rows: Rows, chosen: Any, loss: LossSettings, room: Room,
     board: Any, task: int, thread: int,
 ) -> bool:  # fmt: skip
-    """Gradients of the slices of a minibatch: rows [M] of the flat rollout, grads [slices, P]."""
+    """Gradients of the slices of a minibatch: the rows `chosen` of a rollout."""
     if not join(board, task, thread):
         return True
-    total, width, extra = len(rows), obs.shape[1], truth.shape[1]
-    work = spaces[thread]
-    used = 0
-    actor_room = 2 * SLICE * actor_sizes[1:].sum()
-    critic_room = 2 * SLICE * critic_sizes[1:].sum()
-    actor_work = work[used : used + actor_room]
-    used += actor_room
-    critic_work = work[used : used + critic_room]
-    used += critic_room
-    x_room = work[used : used + SLICE * width]
-    used += SLICE * width
-    y_room = work[used : used + SLICE * (width + extra)]
-    used += SLICE * (width + extra)
-    logit_room = work[used : used + SLICE * actor_sizes[-1]]
-    small = np.empty((3, SLICE), np.float32)
-    some_masks = np.empty((SLICE, masks.shape[1]), np.bool_)
-    some_actions = np.empty(SLICE, np.int64)
-    value_room = np.empty(SLICE, np.float32)
-    slices = (total + SLICE - 1) // SLICE
+    slices = (len(chosen) + SLICE - 1) // SLICE
     s, helped = next_piece(board, slices, thread, 0)
     while s >= 0:
-        start, stop = s * SLICE, min((s + 1) * SLICE, total)
-        n = stop - start
-        x = x_room[: n * width].reshape(n, width)
-        y = y_room[: n * (width + extra)].reshape(n, width + extra)
-        for k in range(n):
-            row = rows[start + k]
-            for c in range(width):
-                x[k, c] = obs[row, c]
-                y[k, c] = obs[row, c]
-            for c in range(extra):
-                y[k, width + c] = truth[row, c]
-            for a in range(masks.shape[1]):
-                some_masks[k, a] = masks[row, a]
-            some_actions[k] = actions[row]
-            small[0, k] = log_probs[row]
-            small[1, k] = advantages[row]
-            small[2, k] = targets[row]
-        d_logits = logit_room[: n * actor_sizes[-1]].reshape(n, actor_sizes[-1])
-        d_values = value_room[:n].reshape(n, 1)
-        ppo_slice(
-            actor, actor_sizes, critic, critic_sizes, x, y, some_masks[:n], some_actions[:n],
-            small[0, :n], small[1, :n], small[2, :n], total, clip, entropy_weight, value_weight,
-            actor_work, critic_work, d_logits, d_values,
-            grads[s, : len(actor)], grads[s, len(actor) :], stats[s],
-        )  # fmt: skip
+        slice_gradient(networks, rows, chosen, loss, room, s, thread)
         s, helped = next_piece(board, slices, thread, helped)
     return leave(board, task, thread)
 
 
 @kernel
 def adam_step(
-    theta: Any, grads: Any, mean: Any, square: Any, step: int, rate: float, max_norm: float
+    theta: Any, grads: Any, mean: Any, square: Any, step: int, loss: LossSettings
 ) -> float:
     """Add the slices' gradients in order, bound their norm, move the weights; returns the norm."""
     total = grads[0]
@@ -91,11 +102,11 @@ def adam_step(
     for k in range(len(theta)):
         norm += total[k] * total[k]
     norm = np.sqrt(norm)
-    scale = np.float32(min(1.0, max_norm / (norm + 1e-6)))
+    scale = np.float32(min(1.0, loss.max_grad_norm / (norm + 1e-6)))
     b1, b2 = np.float32(ADAM_DECAYS[0]), np.float32(ADAM_DECAYS[1])
     fix1 = np.float32(1.0 / (1.0 - ADAM_DECAYS[0] ** step))
     fix2 = np.float32(1.0 / (1.0 - ADAM_DECAYS[1] ** step))
-    lr, epsilon, one = np.float32(rate), np.float32(ADAM_EPSILON), np.float32(1)
+    lr, epsilon, one = np.float32(loss.rate), np.float32(ADAM_EPSILON), np.float32(1)
     for k in range(len(theta)):
         g = total[k] * scale
         mean[k] = b1 * mean[k] + (one - b1) * g
@@ -105,60 +116,41 @@ def adam_step(
 
 
 @kernel
-def look_at_slices(
-    actor: Any, actor_sizes: Any, critic: Any, critic_sizes: Any, obs: Any, truth: Any, masks: Any,
-    actions: Any, log_probs: Any, values: Any, board: Any, task: int, thread: int,
+def evaluate_slices(
+    networks: Networks, rows: Rows, room: Room, log_probs: Any, values: Any,
+    board: Any, task: int, thread: int,
 ) -> bool:  # fmt: skip
     """Log-probabilities and values of all rows, a slice at a time."""
     if not join(board, task, thread):
         return True
-    total = len(actions)
-    work = np.empty(2 * SLICE * max(actor_sizes[1:].sum(), critic_sizes[1:].sum()), np.float32)
-    columns = np.empty(SLICE * critic_sizes[0], np.float32)
-    slices = (total + SLICE - 1) // SLICE
+    slices = (len(values) + SLICE - 1) // SLICE
     s, helped = next_piece(board, slices, thread, 0)
     while s >= 0:
-        start, stop = s * SLICE, min((s + 1) * SLICE, total)
-        logits = forward(actor, actor_sizes, obs[start:stop], work)
-        for r in range(start, stop):
-            log_probs[r] = log_prob_of(logits[r - start], masks[r], actions[r])
-        x = join_columns(obs[start:stop], truth[start:stop], columns)
-        outputs = forward(critic, critic_sizes, x, work)
-        for r in range(start, stop):
-            values[r] = outputs[r - start, 0]
+        start, stop = s * SLICE, min((s + 1) * SLICE, len(values))
+        x = rows.obs[start:stop]
+        y = join_columns(x, rows.truth[start:stop], room.y[thread].reshape(-1))
+        outputs = forward(networks.actor, x, room.actor_work[thread])
+        part = computed(
+            outputs, forward(networks.critic, y, room.critic_work[thread]), room.shares[thread]
+        )
+        some = np.arange(start, stop)
+        evaluate_actions(part, networks.log_std, rows.masks, rows.actions, some)
+        for k in range(stop - start):
+            log_probs[start + k] = part.log_probs[k]
+            values[start + k] = part.values[k, 0]
         s, helped = next_piece(board, slices, thread, helped)
     return leave(board, task, thread)
 
 
-@fast
-def log_prob_of(logits: Any, mask: Any, action: int) -> Any:
-    top = np.float32(-3e38)
-    for a in range(len(logits)):
-        logits[a] += NEVER * (np.float32(1) - np.float32(mask[a]))
-        top = max(top, logits[a])
-    chosen = logits[action] - top
-    for a in range(len(logits)):
-        logits[a] = exp(logits[a] - top)
-    return chosen - np.log(add_up(logits))
-
-
 class CompiledStepper:
-    """The compiled networks of a policy, and Adam; the threads of a crew share the work."""
+    """The compiled networks of a policy, and Adam; the threads of a team share the work."""
 
-    def __init__(self, policy: Policy, crew: Crew, minibatch_size: int) -> None:
-        self.policy, self.crew = policy, crew
+    def __init__(self, policy: Policy, team: ThreadTeam, minibatch_size: int) -> None:
+        self.policy, self.team = policy, team
         self.mean = np.zeros_like(policy.theta)
         self.square = np.zeros_like(policy.theta)
         self.steps = 0
-        slices = -(-minibatch_size // SLICE)
-        self._grads = np.empty((slices, len(policy.theta)), np.float32)
-        self._stats = np.empty((slices, len(STATS)), np.float64)
-        room = (
-            work_size(policy.actor_sizes, SLICE)
-            + work_size(policy.critic_sizes, SLICE)
-            + SLICE * int(2 * policy.critic_sizes[0] + policy.actor_sizes[-1])
-        )
-        self._spaces = np.zeros((crew.num_threads, room), np.float32)
+        self._room = make_room(policy, team.num_threads, minibatch_size)
 
     @property
     def size(self) -> int:
@@ -173,43 +165,28 @@ class CompiledStepper:
         self.policy.move_to(shared.weights)
         self.mean, self.square = shared.mean, shared.square
 
-    def begin(self, rows: Rows) -> None:
+    def load_rows(self, rows: Rows) -> None:
         self._rows = rows
 
     def step(
-        self, chosen: npt.NDArray[np.int64], loss: Loss
+        self, chosen: npt.NDArray[np.int64], loss: LossSettings
     ) -> tuple[npt.NDArray[np.float64], float]:
-        policy = self.policy
-        slices = -(-len(chosen) // SLICE)
-        weights = (loss.clip, loss.entropy_weight, loss.value_weight)
-        self.crew.run(
-            slice_gradients,
-            (
-                policy.actor, policy.actor_sizes, policy.critic, policy.critic_sizes, *self._rows,
-                chosen, *map(np.float32, weights), self._grads, self._stats, self._spaces,
-            ),
-        )  # fmt: skip
+        policy, room, slices = self.policy, self._room, -(-len(chosen) // SLICE)
+        loss = LossSettings(*map(float, loss))  # whole numbers would be compiled for again
+        self.team.run(minibatch_gradients, (policy.networks, self._rows, chosen, loss, room))
         self.steps += 1
-        norm = adam_step(
-            policy.theta, self._grads[:slices], self.mean, self.square, self.steps,
-            loss.rate, loss.max_grad_norm,
-        )  # fmt: skip
-        return self._stats[:slices].sum(axis=0), norm
+        grads = room.grads[:slices]
+        norm = adam_step(policy.theta, grads, self.mean, self.square, self.steps, loss)
+        return room.stats[:slices].sum(axis=0), norm
 
-    def look(self, rollout: Rollout) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-        policy, shape = self.policy, rollout.rewards.shape
-        log_probs, values = np.empty((2, rollout.rewards.size), np.float32)
-        parts = (rollout.obs, rollout.truth, rollout.masks, rollout.actions)
-        self.crew.run(
-            look_at_slices,
-            (
-                policy.actor, policy.actor_sizes, policy.critic, policy.critic_sizes,
-                *map(flat, parts), log_probs, values,
-            ),
-        )  # fmt: skip
-        return log_probs.reshape(shape), values.reshape(shape)
+    def evaluate(self, rollout: Rollout) -> tuple[Floats, Floats]:
+        log_probs, values = np.empty((2, *rollout.rewards.shape), np.float32)
+        rows = to_rows(rollout, rollout.log_probs, rollout.values, rollout.values)
+        arguments = (self.policy.networks, rows, self._room, flat(log_probs), flat(values))
+        self.team.run(evaluate_slices, arguments)
+        return log_probs, values
 
-    def weights(self) -> Any:
+    def weights(self) -> Floats:
         return self.policy.theta.copy()
 
     def save(self) -> tuple[Arrays, dict[str, Any]]:

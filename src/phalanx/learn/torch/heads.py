@@ -26,9 +26,13 @@ class Head(Protocol):
         """The most likely actions."""
         ...
 
-    def judge(self, outputs: Tensor, masks: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
+    def evaluate(self, outputs: Tensor, masks: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
         """Log-probabilities of actions taken, and entropies."""
         ...
+
+
+def masked_log_softmax(logits: Tensor, masks: Tensor) -> Tensor:
+    return torch.log_softmax(logits + NEVER * ~masks, dim=1)
 
 
 class Categorical:
@@ -39,7 +43,7 @@ class Categorical:
 
     def draw(self, outputs: Tensor, masks: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
         """By inverse distribution from one uniform number a row."""
-        log_probs = torch.log_softmax(outputs + NEVER * ~masks, dim=1)
+        log_probs = masked_log_softmax(outputs, masks)
         shares = log_probs.exp().cumsum(dim=1)
         left = noise[:, None] * shares[:, -1:]
         actions = (shares <= left).sum(dim=1).clamp(max=outputs.shape[1] - 1)
@@ -48,8 +52,8 @@ class Categorical:
     def best(self, outputs: Tensor, masks: Tensor) -> Tensor:
         return (outputs + NEVER * ~masks).argmax(dim=1)
 
-    def judge(self, outputs: Tensor, masks: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
-        log_probs = torch.log_softmax(outputs + NEVER * ~masks, dim=1)
+    def evaluate(self, outputs: Tensor, masks: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
+        log_probs = masked_log_softmax(outputs, masks)
         entropies = -(log_probs.exp() * log_probs.clamp(min=-80)).sum(dim=1)
         return log_probs.gather(1, actions.long()[:, None])[:, 0], entropies
 
@@ -70,12 +74,12 @@ class Gaussian:
     def draw(self, outputs: Tensor, masks: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
         means, logs = outputs.chunk(2, dim=1)
         actions = means + logs.exp() * noise
-        return actions, self.judge(outputs, masks, actions)[0]
+        return actions, self.evaluate(outputs, masks, actions)[0]
 
     def best(self, outputs: Tensor, masks: Tensor) -> Tensor:
         return outputs.chunk(2, dim=1)[0]
 
-    def judge(self, outputs: Tensor, masks: Tensor, actions: Any) -> tuple[Tensor, Tensor]:
+    def evaluate(self, outputs: Tensor, masks: Tensor, actions: Any) -> tuple[Tensor, Tensor]:
         means, logs = outputs.chunk(2, dim=1)
         scaled = (actions - means) / logs.exp()
         log_probs = -(scaled**2 / 2 + logs + math.log(2 * math.pi) / 2).sum(dim=1)

@@ -8,11 +8,11 @@ import pytest
 from phalanx.cage2.batch import Batch
 from phalanx.cage2.rules.observation import TRUTH_SIZE
 from phalanx.cage2.rules.scenario import NUM_ACTIONS, action_index
-from phalanx.learn.compiled.collect import Shaping
+from phalanx.learn.cage2.collect import Shaping
+from phalanx.learn.cage2.sampler import CompiledSampler
 from phalanx.learn.compiled.mlp import forward, work_size
 from phalanx.learn.compiled.policy import Policy
 from phalanx.learn.rollout import Rollout
-from phalanx.learn.sampler import CompiledSampler
 
 HORIZON, TURNS, SIZE = 30, 50, 200
 GAMMA, FINAL_GAMMA = 0.9, 0.5
@@ -75,7 +75,7 @@ def test_values_are_those_of_the_state_before_and_after_each_turn() -> None:
     def value(obs: Any, truth: Any) -> Any:
         x = np.hstack([obs, truth]).astype(np.float32)
         work = np.empty(work_size(policy.critic_sizes, len(x)), np.float32)
-        return forward(policy.critic, policy.critic_sizes, x, work)[:, 0].copy()
+        return forward(policy.networks.critic, x, work)[:, 0].copy()
 
     for t in (0, 5, HORIZON - 2, HORIZON, TURNS - 2):
         assert np.allclose(rollout.values[t], value(rollout.obs[t], rollout.truth[t]), atol=1e-5)

@@ -9,17 +9,19 @@ import torch
 from phalanx.cage2.batch import Batch
 from phalanx.cage2.rules.observation import TRUTH_SIZE
 from phalanx.cage2.rules.scenario import NUM_ACTIONS
-from phalanx.compiled.team import Crew
+from phalanx.compiled.team import ThreadTeam
 from phalanx.errors import ConfigError
-from phalanx.learn.compiled.collect import Shaping
+from phalanx.learn.cage2.collect import Shaping
+from phalanx.learn.cage2.sampler import CompiledSampler
+from phalanx.learn.cage2.torch_sampler import TorchSampler
 from phalanx.learn.compiled.policy import Policy
 from phalanx.learn.compiled.stepper import CompiledStepper
 from phalanx.learn.ppo import PPO
-from phalanx.learn.sampler import CompiledSampler
 from phalanx.learn.torch.heads import Categorical
 from phalanx.learn.torch.module import ActorCritic
-from phalanx.learn.torch.plain import PlainSampler, PlainStepper, find_device
-from tests.learn.tasks import settings
+from phalanx.learn.torch.stepper import TorchStepper
+from phalanx.learn.torch.weights import find_device
+from tests.learn.tasks import LOSS, settings
 
 SIZE, TURNS, HORIZON = 150, 25, 20
 
@@ -35,7 +37,7 @@ def sampler(kind: type, network: Any) -> Any:
     useful = np.random.default_rng(1).random(NUM_ACTIONS) < 0.7
     condition = np.random.default_rng(3).random((SIZE, 3)).astype(np.float32)
     options: dict[str, Any] = {"useful": useful, "condition": condition}
-    if kind is PlainSampler:
+    if kind is TorchSampler:
         options["truth_size"] = TRUTH_SIZE
     return kind(batch, network, TURNS, **options)
 
@@ -46,7 +48,7 @@ SHAPING = Shaping(np.linspace(3, 1, HORIZON).astype(np.float32), 0.3, 0.1, 0.99,
 def test_both_play_the_same_games() -> None:
     policy = one_policy()
     compiled = sampler(CompiledSampler, policy).collect(SHAPING)
-    plain = sampler(PlainSampler, ActorCritic(policy)).collect(SHAPING)
+    plain = sampler(TorchSampler, ActorCritic(policy)).collect(SHAPING)
     # A draw at the very border of two actions may fall to either side; from there games differ.
     same = (compiled.actions == plain.actions).all(axis=0)
     assert same.mean() > 0.97
@@ -66,10 +68,10 @@ def test_both_learn_the_same(threads: int) -> None:
     policy = one_policy()
     rollout = sampler(CompiledSampler, policy).collect(SHAPING)
     module = ActorCritic(policy)
-    chosen = settings(minibatch_size=1000, epochs=4)
+    chosen = settings(minibatch_size=1000, k_epochs=4)
     steppers = (
-        PlainStepper(module, Categorical(), threads),
-        CompiledStepper(policy, Crew(threads), 1000),
+        TorchStepper(module, Categorical(), threads),
+        CompiledStepper(policy, ThreadTeam(threads), 1000),
     )
     one, other = (PPO(stepper, chosen, 3).update(rollout, 1e-3, 0.01) for stepper in steppers)
     for name, value in one.items():
@@ -83,9 +85,11 @@ def test_the_gradients_of_a_minibatch_are_equal() -> None:
     rollout = sampler(CompiledSampler, policy).collect(SHAPING)
     module = ActorCritic(policy)
     # One epoch of one minibatch without clipping: Adam's mean is then a tenth of the gradient.
-    chosen = settings(minibatch_size=SIZE * TURNS, epochs=1, max_grad_norm=1e9)
-    plain = PlainStepper(module, Categorical(), 2)
-    compiled = CompiledStepper(policy, Crew(1), SIZE * TURNS)
+    chosen = settings(
+        minibatch_size=SIZE * TURNS, k_epochs=1, loss=LOSS._replace(max_grad_norm=1e9)
+    )
+    plain = TorchStepper(module, Categorical(), 2)
+    compiled = CompiledStepper(policy, ThreadTeam(1), SIZE * TURNS)
     metrics = [PPO(s, chosen, 3).update(rollout, 1e-3, 0.01) for s in (plain, compiled)]
     wanted = np.concatenate(
         [plain.adam.state[part]["exp_avg"].numpy().T.reshape(-1) for part in plain.parameters]

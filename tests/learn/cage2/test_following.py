@@ -12,12 +12,12 @@ from phalanx.cage2.rules.observation import TRUTH_SIZE
 from phalanx.cage2.rules.scenario import HOST_OF_ACTION, NUM_ACTIONS
 from phalanx.cage2.rules.scoring import NO_ORDERS, Orders, make_orders
 from phalanx.cage2.workflow import CODE_SIZE, CODES, NUM_ORDERS, judge, parse_order
-from phalanx.learn.compiled.collect import Shaping
-from phalanx.learn.compiled.playing import play_out
+from phalanx.learn.cage2.collect import Shaping
+from phalanx.learn.cage2.greedy import play_out
+from phalanx.learn.cage2.sampler import CompiledSampler
+from phalanx.learn.cage2.torch_sampler import TorchSampler
 from phalanx.learn.compiled.policy import Policy
-from phalanx.learn.sampler import CompiledSampler
 from phalanx.learn.torch.module import ActorCritic
-from phalanx.learn.torch.plain import PlainSampler
 
 HORIZON = 40
 FLAT = Shaping(np.ones(HORIZON, np.float32), 0.0, 1.0, 1.0, 0.0)
@@ -37,9 +37,9 @@ def make_sampler(
     network = policy or one_policy()
     options: dict[str, Any] = {"useful": np.ones(NUM_ACTIONS, np.bool_), "orders": orders}
     options["condition"] = np.zeros((size, 0), np.float32)
-    if kind is PlainSampler:
+    if kind is TorchSampler:
         options["truth_size"] = network.truth_size
-    return kind(batch, ActorCritic(network) if kind is PlainSampler else network, turns, **options)
+    return kind(batch, ActorCritic(network) if kind is TorchSampler else network, turns, **options)
 
 
 def all_orders(alignment: str = "delta", weight: float = 10.0) -> Orders:
@@ -146,7 +146,7 @@ def test_rollouts_with_orders_do_not_depend_on_threads(threads: int) -> None:
 
 def test_the_torch_sampler_follows_the_same_orders() -> None:
     compiled = make_sampler(all_orders()).collect(FLAT)
-    plain = make_sampler(all_orders(), kind=PlainSampler).collect(FLAT)
+    plain = make_sampler(all_orders(), kind=TorchSampler).collect(FLAT)
     same = (compiled.actions == plain.actions).all(axis=0)
     assert same.mean() > 0.97
     assert np.array_equal(compiled.conducts[:, same], plain.conducts[:, same])

@@ -11,15 +11,18 @@ from phalanx.cage2.rules.scoring import CONDUCT, Orders
 from phalanx.compiled.bits import number
 from phalanx.compiled.rule import kernel, records
 from phalanx.compiled.team import join, leave, next_piece
-from phalanx.learn.compiled.collect import (
+from phalanx.learn.cage2.collect import (
     BLOCK,
-    take_turn,
+    Games,
+    games_of,
+    play_one,
     write_input,
     write_mask,
     write_mask_of_host,
 )
-from phalanx.learn.compiled.mlp import fast, forward
-from phalanx.learn.compiled.policy import Policy
+from phalanx.learn.compiled.distributions import most_likely
+from phalanx.learn.compiled.mlp import forward
+from phalanx.learn.compiled.policy import Networks, Policy
 
 
 class Played(NamedTuple):
@@ -52,59 +55,39 @@ def play_out(
     conducts = records(batch.num_envs, CONDUCT)
     conducts["order"] = order_numbers
     played = nothing_played(batch.num_envs, len(horizons))
-    batch.crew.run(
-        play_blocks,
-        (
-            batch.nets, batch.memories, batch.kind, orders, conducts, useful,
-            np.ascontiguousarray(condition, np.float32), batch.shown.obs.shape[1], policy.actor,
-            policy.actor_sizes, np.array(horizons, np.int64), played,
-        ),
-    )  # fmt: skip
+    told = np.ascontiguousarray(condition, np.float32)
+    games = games_of(batch, orders, conducts, useful, told)
+    batch.team.run(play_blocks, (games, policy.networks, np.array(horizons, np.int64), played))
     return played
-
-
-@fast
-def most_likely(logits: Any, mask: Any) -> int:
-    best, chosen = np.float32(-np.inf), 0
-    for action in range(len(logits)):
-        if mask[action] and logits[action] > best:
-            best, chosen = logits[action], action
-    return chosen
 
 
 @kernel
 def play_blocks(
-    nets: Any, memories: Any, kind: int, orders: Orders, conducts: Any, useful: Any,
-    condition: Any, obs_size: int, actor: Any, actor_sizes: Any, horizons: Any, played: Played,
+    games: Games, networks: Networks, horizons: Any, played: Played,
     board: Any, task: int, thread: int,
 ) -> bool:  # fmt: skip
     """Episodes from their first turn to the last horizon, a block of networks at a time."""
     if not join(board, task, thread):
         return True
-    hidden = 0
-    for layer in range(1, len(actor_sizes)):
-        hidden += actor_sizes[layer]
-    work = np.empty(2 * BLOCK * hidden, np.float32)
-    obs = np.zeros((BLOCK, obs_size + condition.shape[1]), np.float32)
+    actor, size = networks.actor, len(games.nets)
+    work = np.empty(2 * BLOCK * actor.sizes[1:].sum(), np.float32)
+    obs = np.zeros((BLOCK, actor.sizes[0]), np.float32)
     masks = np.empty((BLOCK, NUM_ACTIONS), np.bool_)
-    size = len(nets)
     blocks = (size + BLOCK - 1) // BLOCK
     block, helped = next_piece(board, blocks, thread, 0)
     while block >= 0:
         start, stop = block * BLOCK, min((block + 1) * BLOCK, size)
         for i in range(start, stop):
-            write_mask(nets[i], useful, masks[i - start])
+            write_mask(games.nets[i], games.useful, masks[i - start])
         for t in range(horizons[-1]):
             for i in range(start, stop):
-                memory = memories[i if kind else 0]
-                write_input(nets[i], memory, kind, condition[i], obs[i - start])
-            logits = forward(actor, actor_sizes, obs, work)
+                write_input(games, i, obs[i - start])
+            logits = forward(actor, obs, work)
             for i in range(start, stop):
-                net, memory, conduct = nets[i], memories[i if kind else 0], conducts[i]
-                mask = masks[i - start]
+                net, conduct, mask = games.nets[i], games.conducts[i], masks[i - start]
                 action = most_likely(logits[i - start], mask)
-                take_turn(net, memory, kind, orders, conduct, action)
-                write_mask_of_host(net, number(HOST_OF_ACTION[action]), useful, mask)
+                play_one(games, i, action)
+                write_mask_of_host(net, number(HOST_OF_ACTION[action]), games.useful, mask)
                 for k in range(len(horizons)):
                     if t + 1 == horizons[k]:
                         played.returns[i, k] = net.tenths / 10.0

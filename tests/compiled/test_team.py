@@ -16,7 +16,7 @@ import pytest
 from phalanx.cage2 import Batch, Cage2VectorEnv
 from phalanx.cage2.rules.scenario import NUM_ACTIONS
 from phalanx.cage2.rules.turn import play_turns
-from phalanx.compiled.team import LEADER, Crew
+from phalanx.compiled.team import LEADER, ThreadTeam
 
 
 @pytest.mark.parametrize("size", [1, 7, 127, 128, 129, 1000, 5000])
@@ -79,7 +79,7 @@ def test_an_interrupt_before_the_leader_plays_leaves_the_turn_unplayed() -> None
     restores = np.full(4096, 144)
     for turn in range(50):
         with pytest.raises(Interrupt):
-            batch.crew.run(play, batch.turn_arguments(restores, batch.shown))
+            batch.team.run(play, batch.turn_arguments(restores, batch.shown))
         assert (batch.save()["nets"]["turn"] == turn).all()
         batch.play(np.zeros(4096, np.int64))
         assert (batch.nets["turn"] == turn + 1).all()
@@ -97,7 +97,7 @@ def test_an_interrupt_after_the_leader_played_leaves_the_turn_played() -> None:
 
     for turn in range(100):
         with pytest.raises(Interrupt):
-            batch.crew.run(play, batch.turn_arguments(np.zeros(4096, np.int64), batch.shown))
+            batch.team.run(play, batch.turn_arguments(np.zeros(4096, np.int64), batch.shown))
         assert (batch.save()["nets"]["turn"] == turn + 1).all()
 
 
@@ -162,12 +162,12 @@ raise SystemExit(status or not (batch.nets["turn"] == 2).all())
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
-def test_a_crew_that_is_forgotten_ends_its_threads() -> None:
+def test_a_team_that_is_forgotten_ends_its_threads() -> None:
     before = set(threading.enumerate())
-    crew = Crew(4)
+    team = ThreadTeam(4)
     hands = set(threading.enumerate()) - before
     assert len(hands) == 3
-    del crew
+    del team
     for hand in hands:
         hand.join(timeout=5)
         assert not hand.is_alive()

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from phalanx.cage2.rules.network import dice, high_die, low_die
+from phalanx.cage2.batch import Batch
+from phalanx.cage2.rules.network import dice, high_die, low_die, policy_die, turn_dice
 from phalanx.cage2.rules.observation import remember, write_truth
 from phalanx.cage2.rules.scenario import (
     FIRST_DECOY,
@@ -28,12 +29,31 @@ from phalanx.cage2.rules.turn import begin_anew, play_turn, write_obs
 from phalanx.compiled.bits import number
 from phalanx.compiled.rule import kernel, rule
 from phalanx.compiled.team import join, leave, next_piece
-from phalanx.learn.compiled.mlp import add_up, exp, fast, forward
+from phalanx.learn.compiled.distributions import sample
+from phalanx.learn.compiled.mlp import forward, join_columns
+from phalanx.learn.compiled.policy import Networks
 from phalanx.learn.rollout import Rollout
 
 BLOCK = 128  # networks that are played together
-GROUP = 16  # actions whose probabilities are added up together
-NEVER = np.float32(-1e9)  # added to the logit of an action that is masked out
+
+
+class Games(NamedTuple):
+    """Networks of CAGE-2 that play side by side, and what each is to follow and is told."""
+
+    nets: npt.NDArray[np.void]  # NETWORK [N]
+    memories: npt.NDArray[np.void]  # MEMORY [N], or one for all if observations need none
+    kind: int  # of observations
+    odds: npt.NDArray[Any]  # of attackers
+    orders: Orders  # of repair that are to be followed
+    conducts: npt.NDArray[np.void]  # CONDUCT [N]
+    useful: npt.NDArray[np.bool_]  # [145] actions that the policy may choose from
+    condition: npt.NDArray[np.float32]  # [N, C] put after every observation of network i
+
+
+def games_of(batch: Batch, orders: Orders, conducts: Any, useful: Any, condition: Any) -> Games:
+    """Those of a batch."""
+    state = (batch.nets, batch.memories, batch.kind, batch.odds)
+    return Games(*state, orders, conducts, useful, condition)
 
 
 class Shaping(NamedTuple):
@@ -73,65 +93,24 @@ def begin_following(net: Any, conduct: Any, orders: Orders, told: Any) -> None:
 
 
 @kernel
-def begin_following_everywhere(nets: Any, conducts: Any, orders: Orders, condition: Any) -> None:
-    for i in range(len(nets)):
-        begin_following(nets[i], conducts[i], orders, condition[i])
+def begin_following_everywhere(games: Games) -> None:
+    for i in range(len(games.nets)):
+        begin_following(games.nets[i], games.conducts[i], games.orders, games.condition[i])
 
 
 @rule
-def write_input(net: Any, memory: Any, kind: int, condition: Any, row: Any) -> None:
+def memory_of(games: Games, i: int) -> Any:
+    return games.memories[i if games.kind else 0]
+
+
+@rule
+def write_input(games: Games, i: int, row: Any) -> None:
     """What the actor sees: the observation, and after it what this network was told."""
-    write_obs(net, memory, kind, row)
-    first = len(row) - len(condition)
-    for c in range(len(condition)):
-        row[first + c] = condition[c]
-
-
-@fast
-def sample(logits: Any, mask: Any, die: int, shares: Any) -> tuple[int, Any]:
-    """An action drawn by its probability, and its log-probability. `logits` are used up.
-
-    shares: room for as many numbers.
-    """
-    top = np.float32(-3e38)
-    for a in range(len(logits)):
-        logits[a] += NEVER * (np.float32(1) - np.float32(mask[a]))
-        top = max(top, logits[a])
-    for a in range(len(logits)):
-        shares[a] = exp(logits[a] - top) * np.float32(mask[a])
-    total = add_up(shares)
-    left = np.float32(die) * np.float32(2.0**-32) * total
-    first = 0  # skip whole groups, then look at each
-    while first + GROUP <= len(logits):
-        group = add_up(shares[first : first + GROUP])
-        if group > left:
-            break
-        left -= group
-        first += GROUP
-    chosen = -1
-    for a in range(first, len(logits)):
-        left -= shares[a]
-        if left < 0 and mask[a]:
-            chosen = a
-            break
-    if chosen < 0:  # rounding: the draw was at the very end
-        for a in range(len(logits)):
-            if mask[a]:
-                chosen = a
-    return chosen, logits[chosen] - top - np.log(total)
-
-
-@rule
-def join_columns(obs: Any, truth: Any, out: Any) -> Any:
-    """[rows, D] and [rows, K] beside each other; the first alone if there is no truth."""
-    rows, d, k = obs.shape[0], obs.shape[1], truth.shape[1]
-    x = out[: rows * (d + k)].reshape(rows, d + k)
-    for r in range(rows):
-        for c in range(d):
-            x[r, c] = obs[r, c]
-        for c in range(k):
-            x[r, d + c] = truth[r, c]
-    return x
+    told = games.condition[i]
+    write_obs(games.nets[i], memory_of(games, i), games.kind, row)
+    first = len(row) - len(told)
+    for c in range(len(told)):
+        row[first + c] = told[c]
 
 
 @rule
@@ -143,50 +122,57 @@ def fill_up(rows: Any, room: Any) -> Any:
     return room
 
 
+class Final(NamedTuple):
+    """What is seen when an episode ends: its last observation is not in the rollout."""
+
+    obs: npt.NDArray[np.float32]  # [rows, D]
+    truth: npt.NDArray[np.float32]  # [rows, K]
+
+
 @rule
-def look_around(net: Any, useful: Any, rollout: Rollout, t: int, i: int) -> None:
-    """Store what may be done in this turn, and what only the critic sees."""
-    row = rollout.masks[t, i]
+def look_around(games: Games, i: int, rollout: Rollout, t: int) -> None:
+    """Store what network i may do in this turn, and what only the critic sees."""
+    net, row = games.nets[i], rollout.masks[t, i]
     if t == 0 or rollout.ended[t - 1, i]:
-        write_mask(net, useful, row)
+        write_mask(net, games.useful, row)
     else:  # only the host that blue has just acted on can be different
         row[:] = rollout.masks[t - 1, i]
-        write_mask_of_host(net, number(HOST_OF_ACTION[rollout.actions[t - 1, i]]), useful, row)
+        host = number(HOST_OF_ACTION[rollout.actions[t - 1, i]])
+        write_mask_of_host(net, host, games.useful, row)
     if rollout.truth.shape[2]:
         write_truth(net, rollout.truth[t, i])
 
 
 @rule
-def take_turn(
-    net: Any, memory: Any, kind: int, orders: Orders, conduct: Any, action: int
-) -> tuple[int, float]:
+def play_one(games: Games, i: int, action: int) -> tuple[int, float]:
     """One turn with the network's own dice; what it cost (tenths), and its alignment reward."""
+    net, orders = games.nets[i], games.orders
     infected = number(net.sessions)
-    first, second = dice(net, 2 * net.turn + 1), dice(net, 2 * net.turn + 2)
+    first, second = turn_dice(net)
     tenths, left, _decoy, _move, _target, _chosen = play_turn(
         net, action, low_die(first), high_die(first), low_die(second)
     )
     aligned = 0.0
     if len(orders.allowed):
         verb, host = number(VERB_OF_ACTION[action]), number(HOST_OF_ACTION[action])
-        aligned = align(conduct, orders, infected, left, verb, host)
-    if kind:
-        remember(memory, action, net.seen)
+        aligned = align(games.conducts[i], orders, infected, left, verb, host)
+    if games.kind:
+        remember(memory_of(games, i), action, net.seen)
     return tenths, aligned
 
 
 @rule
 def play_and_store(
-    net: Any, memory: Any, kind: int, odds: Any, orders: Orders, conduct: Any, told: Any,
-    action: int, log_prob: Any, shaping: Shaping, rollout: Rollout, t: int, i: int,
-    final_obs: Any, final_truth: Any,
-) -> bool:  # fmt: skip
-    """One turn of network i into row t; True if its episode ended, and the next one has begun."""
+    games: Games, i: int, shaping: Shaping, rollout: Rollout, t: int, final: Final, k: int
+) -> bool:
+    """One turn of network i into row t, where its action is; True if its episode ended.
+
+    Then the next one has begun, and row k of `final` holds what was seen at its end.
+    """
+    net, action = games.nets[i], number(rollout.actions[t, i])
     weight = shaping.weights[net.turn]
     rollout.kinds[t, i] = net.red
-    tenths, aligned = take_turn(net, memory, kind, orders, conduct, action)
-    rollout.actions[t, i] = action
-    rollout.log_probs[t, i] = log_prob
+    tenths, aligned = play_one(games, i, action)
     reward = np.float32(-tenths) / np.float32(10)
     if VERB_OF_ACTION[action] == RESTORE:
         reward += np.float32(shaping.restore_discount * RESTORE_COST / 10)
@@ -197,42 +183,38 @@ def play_and_store(
     if ended:
         rollout.returns[t, i] = np.float32(net.tenths) / np.float32(10)
         rollout.lengths[t, i] = net.turn
-        write_input(net, memory, kind, told, final_obs)
-        if len(final_truth):
-            write_truth(net, final_truth)
-        begin_anew(net, memory, kind, odds)
-        if len(orders.allowed):
-            rollout.conducts[t, i] = conduct
-            begin_following(net, conduct, orders, told)
+        write_input(games, i, final.obs[k])
+        if final.truth.shape[1]:
+            write_truth(net, final.truth[k])
+        begin_anew(net, memory_of(games, i), games.kind, games.odds)
+        if len(games.orders.allowed):
+            rollout.conducts[t, i] = games.conducts[i]
+            begin_following(net, games.conducts[i], games.orders, games.condition[i])
     if t == rollout.obs.shape[0] - 1:
-        write_input(net, memory, kind, told, rollout.next_obs[i])
+        write_input(games, i, rollout.next_obs[i])
     else:
-        write_input(net, memory, kind, told, rollout.obs[t + 1, i])
+        write_input(games, i, rollout.obs[t + 1, i])
     return ended
 
 
 @kernel
 def collect_blocks(
-    nets: Any, memories: Any, kind: int, odds: Any, orders: Orders, conducts: Any, useful: Any,
-    condition: Any, shaping: Shaping, actor: Any, actor_sizes: Any, critic: Any, critic_sizes: Any,
-    rollout: Rollout, board: Any, task: int, thread: int,
+    games: Games, shaping: Shaping, networks: Networks, rollout: Rollout,
+    board: Any, task: int, thread: int,
 ) -> bool:  # fmt: skip
     """Fill a rollout."""
     if not join(board, task, thread):
         return True
-    turns, size = rollout.obs.shape[0], rollout.obs.shape[1]
-    width, extra = rollout.obs.shape[2], rollout.truth.shape[2]
-    hidden = 0
-    for layer in range(1, len(actor_sizes)):
-        hidden += actor_sizes[layer]
-    for layer in range(1, len(critic_sizes)):
-        hidden += critic_sizes[layer]
+    actor, critic, _no_deviations = networks
+    turns, size, width = rollout.obs.shape
+    extra = rollout.truth.shape[2]
+    hidden = actor.sizes[1:].sum() + critic.sizes[1:].sum()
     work = np.empty(2 * BLOCK * hidden, np.float32)
     columns = np.empty(BLOCK * (width + extra), np.float32)
-    shares = np.empty(actor_sizes[-1], np.float32)
-    final_obs = np.zeros((BLOCK, width), np.float32)
-    final_truth = np.zeros((BLOCK, extra), np.float32)
-    whole_obs, whole_truth = np.zeros_like(final_obs), np.zeros_like(final_truth)
+    shares = np.empty(actor.sizes[-1], np.float32)
+    whole_obs = np.zeros((BLOCK, width), np.float32)
+    whole_truth = np.zeros((BLOCK, extra), np.float32)
+    final = Final(np.zeros_like(whole_obs), np.zeros_like(whole_truth))
     blocks = (size + BLOCK - 1) // BLOCK
     block, helped = next_piece(board, blocks, thread, 0)
     while block >= 0:
@@ -240,36 +222,34 @@ def collect_blocks(
         rollout.obs[0, start:stop] = rollout.next_obs[start:stop]
         for t in range(turns):
             obs = fill_up(rollout.obs[t, start:stop], whole_obs)
-            logits = forward(actor, actor_sizes, obs, work)
+            logits = forward(actor, obs, work)
             any_ended = False
             for i in range(start, stop):
-                net, memory = nets[i], memories[i if kind else 0]
-                conduct = conducts[i]
-                look_around(net, useful, rollout, t, i)
-                die = high_die(dice(net, 2 * net.turn + 2))
-                action, log_prob = sample(logits[i - start], rollout.masks[t, i], die, shares)
-                if play_and_store(
-                    net, memory, kind, odds, orders, conduct, condition[i], action, log_prob,
-                    shaping, rollout, t, i, final_obs[i - start], final_truth[i - start],
-                ):  # fmt: skip
+                look_around(games, i, rollout, t)
+                die = policy_die(games.nets[i])
+                k = i - start
+                action, log_prob = sample(logits[k], rollout.masks[t, i], die, shares)
+                rollout.actions[t, i] = action
+                rollout.log_probs[t, i] = log_prob
+                if play_and_store(games, i, shaping, rollout, t, final, k):
                     any_ended = True
             x = join_columns(obs, fill_up(rollout.truth[t, start:stop], whole_truth), columns)
-            values = forward(critic, critic_sizes, x, work)
+            values = forward(critic, x, work)
             for i in range(start, stop):
                 rollout.values[t, i] = values[i - start, 0]
                 if t > 0 and not rollout.ended[t - 1, i]:
                     rollout.next_values[t - 1, i] = values[i - start, 0]
             if any_ended:
-                x = join_columns(final_obs, final_truth, columns)
-                values = forward(critic, critic_sizes, x, work)
+                x = join_columns(final.obs, final.truth, columns)
+                values = forward(critic, x, work)
                 for i in range(start, stop):
                     if rollout.ended[t, i]:
                         rollout.next_values[t, i] = values[i - start, 0]
         for i in range(start, stop):
             if extra:
-                write_truth(nets[i], final_truth[i - start])
-        x = join_columns(fill_up(rollout.next_obs[start:stop], whole_obs), final_truth, columns)
-        values = forward(critic, critic_sizes, x, work)
+                write_truth(games.nets[i], final.truth[i - start])
+        x = join_columns(fill_up(rollout.next_obs[start:stop], whole_obs), final.truth, columns)
+        values = forward(critic, x, work)
         for i in range(start, stop):
             if not rollout.ended[turns - 1, i]:
                 rollout.next_values[turns - 1, i] = values[i - start, 0]

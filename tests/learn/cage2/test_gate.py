@@ -5,7 +5,7 @@ import pytest
 
 from phalanx.cage2.rules.scoring import CONDUCT, make_orders
 from phalanx.cage2.workflow import NUM_ORDERS
-from phalanx.learn.gate import RANGE, Gate
+from phalanx.learn.cage2.gate import RANGE, Gate
 
 
 def episodes(**shares: float) -> np.ndarray[tuple[int], np.dtype[np.void]]:

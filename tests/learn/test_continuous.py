@@ -7,22 +7,24 @@ import pytest
 import torch
 from gymnasium import spaces
 
-from phalanx.compiled.team import Crew
-from phalanx.learn.compiled.points import PointActor, PointPolicy, PointStepper
+from phalanx.compiled.team import ThreadTeam
+from phalanx.learn.compiled.actor import GaussianActor
+from phalanx.learn.compiled.policy import Policy
+from phalanx.learn.compiled.stepper import CompiledStepper
 from phalanx.learn.impala import Impala, ImpalaSettings
 from phalanx.learn.ppo import PPO
 from phalanx.learn.rollout import Rollout, empty_rollout
 from phalanx.learn.torch.heads import Gaussian
 from phalanx.learn.torch.networks import EnvNetwork
-from phalanx.learn.torch.plain import PlainStepper
+from phalanx.learn.torch.stepper import TorchStepper
 from tests.learn.tasks import SETTINGS, settings
 
 TURNS, SIZE, SEEN, ACTIONS = 40, 30, 5, 3
 
 
-def twins() -> tuple[PointPolicy, EnvNetwork]:
+def twins() -> tuple[Policy, EnvNetwork]:
     """The same networks twice."""
-    policy = PointPolicy(SEEN, ACTIONS, hidden=(16, 8), seed=1, deviation=0.5)
+    policy = Policy(SEEN, ACTIONS, hidden=(16, 8), truth_size=0, seed=1, deviation=0.5)
     policy.theta += np.random.default_rng(0).normal(0, 0.1, len(policy.theta)).astype(np.float32)
     seen, done = spaces.Box(-9, 9, (SEEN,)), spaces.Box(-1, 1, (ACTIONS,))
     module = EnvNetwork(seen, done, (16, 8))
@@ -45,11 +47,11 @@ def theta_of(module: EnvNetwork) -> Any:
     return np.concatenate([part.detach().numpy().T.reshape(-1) for part in parts_of(module)])
 
 
-def played(policy: PointPolicy) -> Rollout:
+def played(policy: Policy) -> Rollout:
     random = np.random.default_rng(2)
     obs = random.normal(size=(TURNS * SIZE, SEEN)).astype(np.float32)
-    actor = PointActor(policy)
-    means, values = actor.see(obs)
+    actor = GaussianActor(policy)
+    means, values = actor.forward(obs)
     actions, log_probs = actor.draw(
         means, np.ones((len(obs), 0), np.bool_), actor.noise(random, len(obs))
     )
@@ -66,8 +68,8 @@ def played(policy: PointPolicy) -> Rollout:
 def test_both_find_points_equally_likely() -> None:
     policy, module = twins()
     rollout = played(policy)
-    log_probs, values = PointStepper(policy, Crew(2), 64).look(rollout)
-    theirs = PlainStepper(module, Gaussian(ACTIONS), 1).look(rollout)
+    log_probs, values = CompiledStepper(policy, ThreadTeam(2), 64).evaluate(rollout)
+    theirs = TorchStepper(module, Gaussian(ACTIONS), 1).evaluate(rollout)
     np.testing.assert_allclose(log_probs, theirs[0], atol=1e-4)
     np.testing.assert_allclose(values, theirs[1], atol=1e-5)
     np.testing.assert_allclose(log_probs, rollout.log_probs + 0.1, atol=1e-4)
@@ -78,8 +80,8 @@ def test_both_learn_the_same(threads: int) -> None:
     policy, module = twins()
     rollout = played(policy)
     before = policy.theta.copy()
-    compiled = PointStepper(policy, Crew(threads), 700)
-    plain = PlainStepper(module, Gaussian(ACTIONS), 1)
+    compiled = CompiledStepper(policy, ThreadTeam(threads), 700)
+    plain = TorchStepper(module, Gaussian(ACTIONS), 1)
     chosen = settings(minibatch_size=700)
     one, other = (PPO(s, chosen, 3).update(rollout, 1e-3, 0.01) for s in (compiled, plain))
     for name, value in one.items():
@@ -92,7 +94,10 @@ def test_both_correct_what_older_weights_have_played_alike() -> None:
     policy, module = twins()
     rollout = played(policy)
     chosen = ImpalaSettings(**SETTINGS, rho_bar=1.0, c_bar=1.0, pg_rho_bar=1.0)
-    steppers = PointStepper(policy, Crew(1), 700), PlainStepper(module, Gaussian(ACTIONS), 1)
+    steppers = (
+        CompiledStepper(policy, ThreadTeam(1), 700),
+        TorchStepper(module, Gaussian(ACTIONS), 1),
+    )
     one, other = (Impala(s, chosen, 3).update(rollout, 1e-3, 0.01) for s in steppers)
     for name, value in one.items():
         assert value == pytest.approx(other[name], abs=1e-4, rel=1e-4), name

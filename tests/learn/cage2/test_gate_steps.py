@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from phalanx.cage2.rules.scoring import CONDUCT
-from phalanx.learn.gate import FEW, FULL, STEP, Gate
-from tests.learn.test_gate import episodes
+from phalanx.learn.cage2.gate import FEW, FULL, STEP, Gate
+from tests.learn.cage2.test_gate import episodes
 
 
 def moved(share: float) -> float:

@@ -1,0 +1,1 @@
+"""What learning on CAGE-2 adds: its own samplers, greedy episodes, the compliance gate."""

@@ -1,0 +1,123 @@
+"""Fill rollouts of CAGE-2 with a policy: the compiled way; any torch module in `torch_sampler`."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from phalanx.cage2.batch import Batch
+from phalanx.cage2.rules.scenario import NUM_ACTIONS
+from phalanx.cage2.rules.scoring import CONDUCT, NO_ORDERS, Orders
+from phalanx.cage2.saved_games import check_conducts
+from phalanx.compiled.rule import records
+from phalanx.learn.cage2.collect import (
+    Games,
+    Shaping,
+    begin_following_everywhere,
+    collect_blocks,
+    games_of,
+)
+from phalanx.learn.compiled.mlp import Floats
+from phalanx.learn.compiled.policy import Policy
+from phalanx.learn.rollout import Arrays, Rollout, empty_rollout
+
+
+class Cage2Sampler:
+    """Networks of CAGE-2 and the rollout that they fill; what both ways of playing share.
+
+    It writes into its rollouts in turn: with two of them, one can be learnt from meanwhile.
+
+    useful: bool [145], actions that the policy may choose from.
+    condition: float32 [N, C], put after every observation of network i: what it is told.
+    orders: the orders of repair that are to be followed; their codes come after the condition.
+    """
+
+    def __init__(
+        self,
+        batch: Batch,
+        turns: int,
+        *,
+        truth_size: int,
+        useful: npt.NDArray[np.bool_],
+        condition: npt.NDArray[np.float32],
+        orders: Orders = NO_ORDERS,
+        num_rollouts: int = 1,
+    ) -> None:
+        self.batch, self.useful, self.orders = batch, useful, orders
+        codes = np.zeros((batch.num_envs, orders.codes.shape[1]))
+        self.condition = np.hstack([condition, codes]).astype(np.float32)
+        self.conducts = records(batch.num_envs, CONDUCT)
+        if len(orders.allowed):
+            begin_following_everywhere(self.games)
+        first = np.hstack([batch.shown.obs.astype(np.float32), self.condition])
+        rollouts = [
+            empty_rollout(turns, first, truth_size, NUM_ACTIONS) for _ in range(num_rollouts)
+        ]
+        next_obs = rollouts[0].next_obs  # one for all: where the games stand
+        self.rollouts = [rollout._replace(next_obs=next_obs) for rollout in rollouts]
+        self.version = 0
+        self.stop: Callable[[], bool] = lambda: False  # a rollout takes less than a second
+
+    @property
+    def games(self) -> Games:
+        return games_of(self.batch, self.orders, self.conducts, self.useful, self.condition)
+
+    @property
+    def rollout(self) -> Rollout:
+        """The one that was filled last."""
+        return self.rollouts[0]
+
+    def next_rollout(self) -> Rollout:
+        """The one to be filled now."""
+        self.rollouts = self.rollouts[1:] + self.rollouts[:1]
+        self.rollout.versions[:] = self.version
+        return self.rollout
+
+    @property
+    def running(self) -> npt.NDArray[np.float64]:
+        """Returns of the episodes under way."""
+        return self.batch.nets["tenths"] / 10
+
+    def listen(self, hook: Callable[[Any], None]) -> None:
+        """The compiled game has no failures to tell of."""
+
+    def close(self) -> None:
+        self.batch.close()
+
+    def save(self) -> Arrays:
+        """The games under way, as plain numbers."""
+        arrays: Arrays = {"next_obs": self.rollout.next_obs, "condition": self.condition}
+        arrays |= self.batch.save() | {"conducts": self.conducts}
+        # Records as bytes: files hold plain numbers only.
+        return {k: a.view(np.uint8) if a.dtype.names else a for k, a in arrays.items()}
+
+    def load(self, arrays: Arrays) -> None:
+        """Go on from what `save` gave."""
+        saved = dict(arrays)
+        for name, own in (("nets", self.batch.nets), ("memories", self.batch.memories)):
+            saved[name] = saved[name].view(own.dtype).reshape(own.shape)
+        conducts = arrays["conducts"].view(CONDUCT).reshape(self.conducts.shape)
+        check_conducts(conducts)
+        self.batch.restore(saved)
+        self.rollout.next_obs[:] = arrays["next_obs"]
+        self.condition[:] = arrays["condition"]
+        self.conducts[:] = conducts
+
+
+class CompiledSampler(Cage2Sampler):
+    """Plays with compiled networks: a whole rollout is one call per thread."""
+
+    def __init__(self, batch: Batch, policy: Policy, turns: int, **options: Any) -> None:
+        super().__init__(batch, turns, truth_size=policy.truth_size, **options)
+        self.policy = policy
+
+    def set_weights(self, weights: Floats, version: int) -> None:
+        self.policy.theta[:] = weights
+        self.version = version
+
+    def collect(self, shaping: Shaping) -> Rollout:
+        rollout = self.next_rollout()
+        arguments = (self.games, shaping, self.policy.networks, rollout)
+        self.batch.team.run(collect_blocks, arguments)
+        return rollout
