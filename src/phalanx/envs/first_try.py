@@ -15,7 +15,7 @@ from phalanx.envs.faults import how_it_ended
 from phalanx.envs.fork_client import (
     CannotGo,
     Ended,
-    Nurse,
+    ForkStarter,
     Started,
     kill,
     packed,
@@ -23,18 +23,18 @@ from phalanx.envs.fork_client import (
     stack_of,
 )
 from phalanx.envs.settings import Count
-from phalanx.envs.trial import BUILDING, Trial, tried
+from phalanx.envs.trial import BUILDING, EnvTraits, tried
 from phalanx.errors import ConfigError, WorkerError
 
 CLOSE_S = 1.0  # how long the environment may take to close
-BURY_S = 5.0  # in which the nursery tells how a process ended
+END_S = 5.0  # in which the fork server tells how a process ended
 
 
 class Tried(NamedTuple):
     """What one environment has shown, and who can start workers like it."""
 
-    trial: Trial
-    nurse: Nurse | None
+    traits: EnvTraits
+    starter: ForkStarter | None
     why_here: str
     """why nobody can, and the environments are to be in this process"""
     env: Env[Any, Any] | None
@@ -58,49 +58,53 @@ def try_first(
     how: dict[str, Any] = {
         "seed": seed, "measure": measure, "alike": alike, "only_build": only_build,
     }  # fmt: skip
-    nurse, why_here = None, "as asked for"
+    starter, why_here = None, "as asked for"
     if num_workers != 0:
         try:
-            nurse = _open_nurse(factory, n_envs, num_workers, start_timeout)
+            starter = _open_starter(factory, n_envs, num_workers, start_timeout)
         except CannotGo as error:
             if num_workers != "auto":
                 raise
             why_here = str(error)
-    if nurse is None:
-        with tried(factory, name, **how, keep_dice=True) as (trial, env):
-            return Tried(trial, None, why_here, env)
+    if starter is None:
+        with tried(factory, name, **how, keep_dice=True) as (traits, env):
+            return Tried(traits, None, why_here, env)
     try:
-        nurse.try_out(name, **how)
-        trial = _Attempt(nurse, name, step_timeout, start_timeout).outcome()
+        starter.try_out(name, **how)
+        traits = _Attempt(starter, name, step_timeout, start_timeout).traits()
         if hasattr(factory, "prepare"):  # what environments tell may be of classes that it defines
             factory.prepare()
     except BaseException:
-        nurse.close()
+        starter.close()
         raise
-    return Tried(trial, nurse, "", None)
+    return Tried(traits, starter, "", None)
 
 
-def _open_nurse(factory: Factory, n_envs: Count, num_workers: Count, start_timeout: float) -> Nurse:
+def _open_starter(
+    factory: Factory, n_envs: Count, num_workers: Count, start_timeout: float
+) -> ForkStarter:
     if sys.platform != "linux":
         raise CannotGo(f"worker processes need Linux, this is {sys.platform}: num_workers=0")
     most = min([num_cores(), *(count for count in (n_envs, num_workers) if count != "auto")])
-    return Nurse(packed(factory), num_cores() // most, start_timeout)
+    return ForkStarter(packed(factory), num_cores() // most, start_timeout)
 
 
 class _Attempt:
     """One process that tries an environment, and what it says meanwhile."""
 
-    def __init__(self, nurse: Nurse, name: str, step_timeout: float, start_timeout: float) -> None:
-        self._nurse, self._name = nurse, name
+    def __init__(
+        self, starter: ForkStarter, name: str, step_timeout: float, start_timeout: float
+    ) -> None:
+        self._starter, self._name = starter, name
         self._step_timeout, self._start_timeout = step_timeout, start_timeout
         self._doing, self._since = BUILDING, time.monotonic()
         self._process: Started | None = None
-        self._trial: Trial | None = None
+        self._traits: EnvTraits | None = None
         self._end: Ended | None = None
 
-    def outcome(self) -> Trial:
+    def traits(self) -> EnvTraits:
         try:
-            while self._trial is None:
+            while self._traits is None:
                 self._attend(0.1)
                 self._check()
             self._await(lambda: self._end is not None, CLOSE_S)
@@ -110,14 +114,14 @@ class _Attempt:
                     kill(self._process.pid)
                 self._process.channel.close()
                 os.close(self._process.last_words)
-        return self._trial
+        return self._traits
 
     def _attend(self, timeout_s: float) -> None:
-        listened: list[Any] = [self._nurse.control]
+        listened: list[Any] = [self._starter.control]
         if self._process is not None and not self._process.channel.closed:
             listened.append(self._process.channel)
         select.select(listened, [], [], timeout_s)
-        for news in self._nurse.hear():
+        for news in self._starter.hear():
             if isinstance(news, Started):
                 self._process, self._since = news, time.monotonic()
             else:
@@ -129,23 +133,23 @@ class _Attempt:
     def _understand(self, kind: str, rest: list[Any]) -> None:
         if kind == "doing":
             self._doing, self._since = rest[0], time.monotonic()
-        elif kind == "trial":
-            self._trial = rest[0]
+        elif kind == "traits":
+            self._traits = rest[0]
         else:
             assert kind == "refused"
             raise _with_note(ConfigError(rest[0]), rest[1])
 
     def _check(self) -> None:
         """Whether it is still to be waited for."""
-        if self._trial is not None:
+        if self._traits is not None:
             return
-        if self._nurse.gone:
+        if self._starter.gone:
             raise WorkerError("the process that tries the environment was killed")
         limit, name = self._step_timeout, "step_timeout"
         if self._doing == BUILDING:
             limit, name = self._start_timeout, "start_timeout"
         if self._end is None and self._process is not None and self._process.channel.closed:
-            self._await(lambda: self._end is not None, BURY_S)
+            self._await(lambda: self._end is not None, END_S)
         if self._end is not None:
             assert self._process is not None
             how, _code, _signal = how_it_ended(self._end.status)
@@ -164,7 +168,7 @@ class _Attempt:
 
     def _await(self, is_there: Callable[[], bool], timeout_s: float) -> None:
         deadline = time.monotonic() + timeout_s
-        while not is_there() and not self._nurse.gone and time.monotonic() < deadline:
+        while not is_there() and not self._starter.gone and time.monotonic() < deadline:
             self._attend(0.05)
 
 

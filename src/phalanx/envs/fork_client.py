@@ -1,4 +1,4 @@
-"""The caller's side of the nursery: start it, ask for workers, hear how they ended."""
+"""The caller's side of the fork server: start it, ask for workers, hear how they ended."""
 
 import contextlib
 import json
@@ -16,7 +16,7 @@ from typing import Any
 import cloudpickle
 
 from phalanx.envs.channel import MOST_FILES, Channel, receive_files
-from phalanx.envs.worker import Setup
+from phalanx.envs.worker import PoolSetup
 from phalanx.errors import ConfigError, WorkerError
 from phalanx.importing import command_for
 
@@ -63,8 +63,8 @@ def packed(factory: Any) -> bytes:
         raise CannotGo(f"the environment's factory cannot go to a worker: {error}") from None
 
 
-class Nurse:
-    """Starts the nursery. `gone` tells that it has died, and has to be started again."""
+class ForkStarter:
+    """Starts the fork server. `gone` tells that it has died, and has to be started again."""
 
     def __init__(self, factory: bytes, threads: int, timeout_s: float) -> None:
         self._asked = factory, threads, timeout_s
@@ -101,9 +101,9 @@ class Nurse:
             self.close()
             raise
 
-    def again(self) -> "Nurse":
-        """Another one, with a nursery like that of this one."""
-        return Nurse(*self._asked)
+    def again(self) -> "ForkStarter":
+        """Another one, with a fork server like that of this one."""
+        return ForkStarter(*self._asked)
 
     def _await_ready(self, timeout_s: float) -> None:
         if not select.select([self.control], [], [], timeout_s)[0]:
@@ -128,11 +128,11 @@ class Nurse:
         """Ask for a process that tries one environment; `hear` will tell that it has begun."""
         self._order({"try": {"name": name, **how}})
 
-    def employ(self, setup: Setup) -> None:
+    def set_up(self, setup: PoolSetup) -> None:
         """Say what workers will be."""
         setup_fd = file_of(cloudpickle.dumps(setup))
         try:
-            self._order({"employ": setup.shape.num_workers}, [setup_fd, setup.memory_fd])
+            self._order({"set_up": setup.shape.num_workers}, [setup_fd, setup.memory_fd])
         finally:
             os.close(setup_fd)
         for start in range(0, len(setup.bell_fds), MOST_FILES):
@@ -169,7 +169,7 @@ class Nurse:
         return self._process.pid
 
     def kill(self) -> None:
-        """End the nursery; `gone` will tell."""
+        """End the fork server; `gone` will tell."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
 

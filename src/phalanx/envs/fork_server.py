@@ -24,9 +24,9 @@ from typing import Any
 
 from phalanx.envs.channel import Channel, receive_files
 from phalanx.envs.trial import report_trial
-from phalanx.envs.worker import Setup, work
+from phalanx.envs.worker import PoolSetup, work
 
-TRIAL = -1  # in place of a worker's number
+TRY_OUT = -1  # in place of a worker's number
 
 
 def main(control_fd: int, factory_fd: int, life_fd: int) -> None:
@@ -46,15 +46,15 @@ def main(control_fd: int, factory_fd: int, life_fd: int) -> None:
     gc.freeze()  # what is here already stays shared with the workers
     _say(control, {"ready": os.getpid()})
     with contextlib.suppress(ConnectionError):  # the caller has left, and so shall we
-        Nursery(control, life_fd, factory).serve()
+        ForkServer(control, life_fd, factory).serve()
 
 
-class Nursery:
-    """Follows the caller's orders: try an environment, employ workers, start one of them."""
+class ForkServer:
+    """Follows the caller's orders: try an environment, set up workers, start one of them."""
 
     def __init__(self, control: socket.socket, life_fd: int, factory: Any) -> None:
         self._control, self._life_fd, self._factory = control, life_fd, factory
-        self._setup: Setup | None = None
+        self._setup: PoolSetup | None = None
         self._children: dict[int, tuple[int, int]] = {}  # by the process's handle: worker, pid
         self._poll = select.poll()
         self._poll.register(control, select.POLLIN)
@@ -63,7 +63,7 @@ class Nursery:
         while True:
             for fd, _event in self._poll.poll():
                 if fd != self._control.fileno():
-                    self._bury(fd)
+                    self._note_end(fd)
                     continue
                 message, files = receive_files(self._control)
                 if not message:
@@ -72,10 +72,12 @@ class Nursery:
 
     def _follow(self, order: dict[str, Any], files: list[int]) -> None:
         if "try" in order:
-            self._fork(TRIAL, lambda channel: report_trial(channel, self._factory, **order["try"]))
-        elif "employ" in order:
+            self._fork(
+                TRY_OUT, lambda channel: report_trial(channel, self._factory, **order["try"])
+            )
+        elif "set_up" in order:
             with open(files[0], "rb") as file:
-                setup: Setup = pickle.load(file)
+                setup: PoolSetup = pickle.load(file)
             self._setup = dataclasses.replace(setup, memory_fd=files[1], bell_fds=[])
         elif "bells" in order:
             assert self._setup is not None
@@ -84,7 +86,7 @@ class Nursery:
             setup, number = self._setup, order["start"]  # type: ignore[assignment]
             self._fork(number, lambda channel: work(setup, self._factory, number, channel))
 
-    def _bury(self, handle: int) -> None:
+    def _note_end(self, handle: int) -> None:
         worker, pid = self._children.pop(handle)
         self._poll.unregister(handle)
         os.close(handle)

@@ -75,7 +75,7 @@ def make_pool(
         factory = WithOptions(factory, options)
     if not trial and "auto" in (count, asked_for):
         raise ConfigError("trial = False: n_envs and num_workers must be numbers, not 'auto'")
-    shown, nurse, why_here, tried_env = try_first(
+    shown, starter, why_here, tried_env = try_first(
         factory,
         name,
         seed=seed,
@@ -103,12 +103,12 @@ def make_pool(
     )  # fmt: skip
     pool.reason = reason
     if workers == 0:
-        if nurse is not None:
-            nurse.close()
+        if starter is not None:
+            starter.close()
         pool.use_this_process(factory, infos, tried_env)
     else:
-        assert nurse is not None
-        pool.use_workers(nurse, workers, infos, step_timeout, start_timeout)
+        assert starter is not None
+        pool.use_workers(starter, workers, infos, step_timeout, start_timeout)
     return pool
 
 

@@ -3,8 +3,8 @@
     with make_pool("CartPole-v1", n_envs=32, wait_for=8) as pool:
         pool.reset()
         while training:
-            arrived = pool.recv()                         # the first 8 rows that are ready
-            pool.send(policy(arrived.obs), arrived.env_ids, version)
+            received = pool.recv()                         # the first 8 rows that are ready
+            pool.send(policy(received.obs), received.env_ids, version)
 
 `wait_for="all"` is synchronous stepping. With less, a slow environment is absent from this batch
 and present in a later one; rows are handed out in the order in which they became ready, so no ready
@@ -24,13 +24,13 @@ from gymnasium import Env, Space
 from phalanx.envs.closing import close_in_time
 from phalanx.envs.factories import Factory
 from phalanx.envs.faults import Fault, FaultLog, PoolClosed
-from phalanx.envs.fork_client import Nurse
+from phalanx.envs.fork_client import ForkStarter
 from phalanx.envs.processes import CLOSE_S, TICK_S
-from phalanx.envs.received import Arrived, Quiet, gather, quiet
+from phalanx.envs.received import Quiet, Received, gather, quiet
 from phalanx.envs.serial import Serial
 from phalanx.envs.settings import Rules
 from phalanx.envs.shared_memory import BEGIN, SEED, WITH_OPTIONS, Board, Ints, Shape
-from phalanx.envs.trial import Trial
+from phalanx.envs.trial import EnvTraits
 from phalanx.envs.workers import Workers, open_workers
 from phalanx.errors import ConfigError, PhalanxError
 
@@ -46,7 +46,7 @@ class Pool:
 
     def __init__(
         self,
-        trial: Trial,
+        traits: EnvTraits,
         n_envs: int,
         wait_for: int,
         *,
@@ -59,12 +59,12 @@ class Pool:
         self._rules = rules
         self.autoreset_mode = rules.autoreset
         self.observation_mode = observation_mode
-        self.render_mode, self.mask_dtype = trial.render_mode, trial.mask_dtype
-        self.single_observation_space = trial.observations.space
-        self.single_action_space = trial.actions.space
-        self.metadata = trial.metadata
+        self.render_mode, self.mask_dtype = traits.render_mode, traits.mask_dtype
+        self.single_observation_space = traits.observations.space
+        self.single_action_space = traits.actions.space
+        self.metadata = traits.metadata
         self._log = log
-        self._trial = trial
+        self._traits = traits
         self._runner: Serial | Workers | None = None
         self._out = np.zeros(n_envs, np.bool_)  # asked for, and not yet received
         self._num_out = 0
@@ -79,8 +79,8 @@ class Pool:
         self, factory: Factory, infos: bool, tried_env: Env[Any, Any] | None
     ) -> None:
         """Build the environments here."""
-        shape = Shape(self.n_envs, 0, self._trial.num_masked)
-        self._board = Board(shape, self._trial.observations, self._trial.actions)
+        shape = Shape(self.n_envs, 0, self._traits.num_masked)
+        self._board = Board(shape, self._traits.observations, self._traits.actions)
         self._set_seeds()
         try:
             self._runner = Serial(
@@ -92,7 +92,7 @@ class Pool:
 
     def use_workers(
         self,
-        nurse: Nurse,
+        starter: ForkStarter,
         num_workers: int,
         infos: bool,
         step_timeout: float,
@@ -100,9 +100,9 @@ class Pool:
     ) -> None:
         """Let workers build them."""
         self._board, self._runner = open_workers(
-            self._trial,
-            nurse,
-            Shape(self.n_envs, num_workers, self._trial.num_masked),
+            self._traits,
+            starter,
+            Shape(self.n_envs, num_workers, self._traits.num_masked),
             seed=self.seed,
             infos=infos,
             rules=self._rules,
@@ -167,11 +167,11 @@ class Pool:
                 ids = self._checked_ids(env_ids, "send")
             everybody = ids is runner.everybody
             which = slice(None) if everybody else ids
-            self._trial.actions.put(self._board.actions, which, actions, ids)
+            self._traits.actions.put(self._board.actions, which, actions, ids)
             self._ask(runner, ids, ids)
             self._versions[which] = version
 
-    def recv(self, timeout: float | None = None) -> Arrived:
+    def recv(self, timeout: float | None = None) -> Received:
         """Wait for the first `wait_for` rows, or for all that were asked for if that is fewer.
 
         timeout: seconds after which TimeoutError is raised; the rows can still be received later.
@@ -182,16 +182,16 @@ class Pool:
             need = self._need()
             prepared = quiet(self._board, need)
             ids = runner.collect(need, timeout)
-            return self._arrived(runner, ids, prepared)
+            return self._received(runner, ids, prepared)
 
     def last_obs(self) -> Any:
         """What every environment showed last, copied; only while nothing is under way."""
         with self._at_work:
             self._open()
             self._at_rest("last_obs()")
-            return self._trial.observations.take(self._board.obs, slice(None))
+            return self._traits.observations.take(self._board.obs, slice(None))
 
-    async def recv_async(self) -> Arrived:
+    async def recv_async(self) -> Received:
         """`recv` for asyncio: other tasks run meanwhile."""
         if isinstance(self._open(), Serial):
             await asyncio.sleep(0)
@@ -223,7 +223,7 @@ class Pool:
 
     def row(self, observations: Any, i: int) -> Any:
         """Environment i's of the observations of all, in the structure of the space."""
-        return self._trial.observations.row(observations, i, self.n_envs)
+        return self._traits.observations.row(observations, i, self.n_envs)
 
     def call(
         self, name: str, *args: Any, env_ids: Sequence[int] | None = None, **kwargs: Any
@@ -387,7 +387,7 @@ class Pool:
             raise ConfigError(f"reset: {len(seed)} seeds for {len(ids)} environments")
         return [None if one is None else int(one) for one in seed]
 
-    def _arrived(self, runner: Serial | Workers, ids: Ints, prepared: Quiet) -> Arrived:
+    def _received(self, runner: Serial | Workers, ids: Ints, prepared: Quiet) -> Received:
         everybody = ids is runner.everybody
         which: slice | Ints
         if everybody:

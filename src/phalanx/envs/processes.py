@@ -14,15 +14,15 @@ import numpy as np
 from phalanx.envs.auto import num_cores
 from phalanx.envs.block import Info, SpacesDiffer
 from phalanx.envs.faults import Fault, PoolClosed, how_it_ended
-from phalanx.envs.fork_client import Ended, Nurse, Started, kill, read_words, stack_of
+from phalanx.envs.fork_client import Ended, ForkStarter, Started, kill, read_words, stack_of
 from phalanx.envs.shared_memory import IDLE, Board, Ints, block_of, numbers
 from phalanx.envs.waiting import Bell, Patience, fence
-from phalanx.envs.worker import STOP, Setup
+from phalanx.envs.worker import STOP, PoolSetup
 from phalanx.errors import ConfigError, WorkerError
 
 TICK_S = 0.1  # how often deadlines are looked at while waiting
 CLOSE_S = 1.0  # how long environments may take to close
-DEAF_S = 10.0  # in which the nursery has started a worker, or told of its end
+DEAF_S = 10.0  # in which the fork server has started a worker, or told of its end
 
 OnFault = Callable[[Fault], None]
 
@@ -32,10 +32,10 @@ class Staff:
 
     def __init__(
         self,
-        setup: Setup,
+        setup: PoolSetup,
         board: Board,
         bells: list[Bell],
-        nurse: Nurse,
+        starter: ForkStarter,
         *,
         step_timeout_s: float,
         start_timeout_s: float,
@@ -43,7 +43,7 @@ class Staff:
     ) -> None:
         n, self.num_workers = setup.shape.n_envs, setup.shape.num_workers
         self._setup, self._board, self._bells = setup, board, bells
-        self._nurse, self._on_fault = nurse, on_fault
+        self._starter, self._on_fault = starter, on_fault
         self._step_timeout_s, self._start_timeout_s = step_timeout_s, start_timeout_s
         self._blocks = [block_of(w, n, self.num_workers) for w in range(self.num_workers)]
         self._sizes = [len(block) for block in self._blocks]
@@ -69,7 +69,7 @@ class Staff:
         self._since = [time.monotonic()] * self.num_workers  # and since when it is there
         self._verdicts: dict[int, tuple[str, str]] = {}  # why we had to end it, and its stack
         self._failures: dict[int, tuple[int, str, str]] = {}  # why it could not begin
-        self._owed: dict[int, float] = {}  # workers that the nursery has to tell of, since when
+        self._owed: dict[int, float] = {}  # workers that the fork server has to tell of, since when
         self._attended_at = self._watched_at = 0.0
         self._starting, self._pid = True, os.getpid()
         self._left = self._closed = False
@@ -77,7 +77,7 @@ class Staff:
         self._epoll = select.epoll()
         try:
             self._epoll.register(bells[-1].fd, select.EPOLLIN)
-            self._begin(nurse)
+            self._begin(starter)
             while not all(self._up):
                 self._sleep_until_something_happens(TICK_S)
         except BaseException:
@@ -120,7 +120,7 @@ class Staff:
             for fd in others:
                 if fd in channels:
                     self._read(channels[fd])
-            if self._nurse.control.fileno() in others:
+            if self._starter.control.fileno() in others:
                 self._hear()
         if self._attended_at - self._watched_at > TICK_S / 2:
             self._watch()
@@ -185,7 +185,7 @@ class Staff:
         """End workers that are past their deadline."""
         now = self._watched_at = time.monotonic()
         if self._owed and now - min(self._owed.values()) > DEAF_S:
-            self._nurse.kill()
+            self._starter.kill()
             self._owed.clear()
         for worker in range(self.num_workers):
             if worker in self._verdicts:
@@ -212,35 +212,35 @@ class Staff:
 
     # --- processes --------------------------------------------------------------------------------
 
-    def _begin(self, nurse: Nurse) -> None:
-        self._nurse = nurse
-        self._epoll.register(nurse.control.fileno(), select.EPOLLIN)
-        nurse.employ(self._setup)
+    def _begin(self, starter: ForkStarter) -> None:
+        self._starter = starter
+        self._epoll.register(starter.control.fileno(), select.EPOLLIN)
+        starter.set_up(self._setup)
         self._owed.clear()
         for worker in range(self.num_workers):
             self._ask_for(worker)
 
     def _ask_for(self, worker: int) -> None:
         self._since[worker] = self._owed[worker] = time.monotonic()
-        self._nurse.start(worker)
+        self._starter.start(worker)
 
     def _hear(self) -> None:
-        for news in self._nurse.hear():
+        for news in self._starter.hear():
             if isinstance(news, Started):
                 self._running[news.worker] = news
                 self._since[news.worker] = time.monotonic()
                 self._owed.pop(news.worker, None)
                 self._epoll.register(news.channel.fileno(), select.EPOLLIN)
             elif news.worker in self._running and self._running[news.worker].pid == news.pid:
-                fault = self._bury(news)
+                fault = self._note_end(news)
                 if self._starting:
                     self._could_not_start(fault)
                 self._tell(fault)
                 self._ask_for(news.worker)
-        if self._nurse.gone and not self._closed:
+        if self._starter.gone and not self._closed:
             self._begin_again()
 
-    def _bury(self, ended: Ended) -> Fault:
+    def _note_end(self, ended: Ended) -> Fault:
         """Keep what a worker had finished, ask again for what it had not, say what is known."""
         worker, block = ended.worker, self._blocks[ended.worker]
         self._read(worker)
@@ -283,15 +283,15 @@ class Staff:
         raise ConfigError(str(fault))
 
     def _begin_again(self) -> None:
-        """The nursery was killed: begin with a new one, and new workers."""
-        self._epoll.unregister(self._nurse.control.fileno())
+        """The fork server was killed: begin with a new one, and new workers."""
+        self._epoll.unregister(self._starter.control.fileno())
         for started in self._running.values():
             kill(started.pid)
             with contextlib.suppress(OSError):  # wait until it cannot write any more
                 select.select([started.channel], [], [], 1.0)
-        self._nurse.close()
+        self._starter.close()
         for worker, started in list(self._running.items()):
-            self._bury(Ended(worker, started.pid, signal.SIGKILL, 0.0))
+            self._note_end(Ended(worker, started.pid, signal.SIGKILL, 0.0))
         if self._starting:
             raise WorkerError("the process that starts workers ended before it had started all")
         self._tell(
@@ -304,7 +304,7 @@ class Staff:
         )
         self._up = [False] * self.num_workers
         self._verdicts.clear()
-        self._begin(self._nurse.again())
+        self._begin(self._starter.again())
 
     def _let_go(self, started: Started) -> None:
         if not started.channel.closed:
@@ -324,7 +324,7 @@ class Staff:
         self._left = self._closed = True
         with contextlib.suppress(OSError):  # what they still have to say comes too late
             self._stop()
-        self._nurse.close()
+        self._starter.close()
         for started in self._running.values():
             self._let_go(started)
         self._running.clear()
@@ -337,12 +337,12 @@ class Staff:
             self._bells[worker].ring()
         deadline = time.monotonic() + CLOSE_S
         alive = {started.pid for started in self._running.values()}
-        while alive and not self._nurse.gone and time.monotonic() < deadline:
-            select.select([self._nurse.control], [], [], 0.05)
+        while alive and not self._starter.gone and time.monotonic() < deadline:
+            select.select([self._starter.control], [], [], 0.05)
             for worker in list(self._running):
                 with contextlib.suppress(Exception):  # what it still has to say comes too late
                     self._running[worker].channel.receive()
-            for news in self._nurse.hear():
+            for news in self._starter.hear():
                 if isinstance(news, Ended):
                     alive.discard(news.pid)
                 else:

@@ -16,7 +16,7 @@ Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 
 
-class Arrived(NamedTuple):
+class Received(NamedTuple):
     """Some rows, one for each environment that is ready: copies, for the caller to keep."""
 
     env_ids: Ints
@@ -67,7 +67,7 @@ def gather(
     which: slice | Ints,
     versions: Ints,
     prepared: Quiet,
-) -> Arrived:
+) -> Received:
     """Copies of the rows `ids`; `which` is a slice if they are all."""
     layout = board.observations
     if isinstance(layout, Objects):
@@ -103,7 +103,7 @@ def gather(
                 runner.info(i) if has else {} for i, has in zip(ids.tolist(), told, strict=True)
             ]
     masks = board.masks[ids] if board.shape.num_masked else None
-    return Arrived(
+    return Received(
         ids,
         obs,
         rewards,

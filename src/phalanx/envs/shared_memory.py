@@ -18,7 +18,9 @@ from phalanx.envs.objects import Objects
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
 
-LINE = 64  # arrays begin on a cache line of their own, so that writers do not disturb each other
+CACHE_LINE = (
+    64  # arrays begin on a cache line of their own, so that writers do not disturb each other
+)
 
 # Bits of `flags`.
 TERMINATED, TRUNCATED, LOST, INFO = 1, 2, 4, 8
@@ -84,7 +86,7 @@ class Board:
             self.sent: Ints = self._array(np.int64, w)
             self.done: Ints = self._array(np.int64, w)
             # What each worker is at, IDLE if nothing: written at every step, so a line for each.
-            self.now: Ints = self._array(np.int64, w * LINE // 8)[:: LINE // 8]
+            self.now: Ints = self._array(np.int64, w * CACHE_LINE // 8)[:: CACHE_LINE // 8]
             self.asleep: Ints = self._array(np.int64, w + 1)  # the last one is the caller
             self.goal: Ints = self._array(np.int64, 1)  # finished rows that the caller waits for
 
@@ -98,7 +100,7 @@ class Board:
         dtype = np.dtype(dtype)
         size = int(np.prod(shape, dtype=np.int64))
         start = self._end
-        self._end = start + -(-max(size * dtype.itemsize, 1) // LINE) * LINE
+        self._end = start + -(-max(size * dtype.itemsize, 1) // CACHE_LINE) * CACHE_LINE
         if self._memory is None:
             return np.empty(0, dtype)
         return np.frombuffer(self._memory, dtype, size, start).reshape(shape)

@@ -25,7 +25,7 @@ CHECK_MS = 1000  # how often an idle worker looks whether its parent is still th
 
 
 @dataclass(frozen=True)
-class Setup:
+class PoolSetup:
     """All that workers are told at their start."""
 
     observation_space: spaces.Space[Any]
@@ -41,7 +41,7 @@ class Setup:
     """one for each worker, and the last for the caller"""
 
 
-def work(setup: Setup, factory: Factory, number: int, channel: Channel) -> int:
+def work(setup: PoolSetup, factory: Factory, number: int, channel: Channel) -> int:
     """Be worker `number` until told to stop; returns the exit code of the process."""
     shape = setup.shape
     board = Board(
@@ -52,7 +52,7 @@ def work(setup: Setup, factory: Factory, number: int, channel: Channel) -> int:
     )
     # Environments that use numpy's own dice must not all throw the same. noqa: it is theirs.
     np.random.seed(np.random.SeedSequence([setup.seed, number]).generate_state(4))  # noqa: NPY002
-    worker = Worker(setup, board, number, channel)
+    worker = EnvWorker(setup, board, number, channel)
     if isinstance(board.action_layout, Objects):
         board.actions = Letters(worker)
     try:
@@ -81,10 +81,10 @@ def work(setup: Setup, factory: Factory, number: int, channel: Channel) -> int:
     return 0
 
 
-class Worker:
+class EnvWorker:
     """The worker's side of the board."""
 
-    def __init__(self, setup: Setup, board: Board, number: int, channel: Channel) -> None:
+    def __init__(self, setup: PoolSetup, board: Board, number: int, channel: Channel) -> None:
         indices = block_of(number, setup.shape.n_envs, setup.shape.num_workers)
         self._number, self._channel, self._each_row = number, channel, setup.each_row
         self._board, self._sends_values = board, isinstance(board.observations, Objects)
@@ -185,7 +185,7 @@ class Worker:
 class Letters(dict[int, Any]):
     """Actions that come by message."""
 
-    def __init__(self, worker: Worker) -> None:
+    def __init__(self, worker: EnvWorker) -> None:
         self._worker = worker
 
     def __getitem__(self, i: int) -> Any:

@@ -1,4 +1,4 @@
-"""Worker processes with a block of environments each, seen from the caller's process.
+"""EnvWorker processes with a block of environments each, seen from the caller's process.
 
 Every wait ends: a worker that died is noticed at once, one that hangs is killed at its deadline,
 and both are replaced. Each environment of the lost block then gives one row that says so.
@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 
 from phalanx.envs.block import Info
-from phalanx.envs.fork_client import Nurse
+from phalanx.envs.fork_client import ForkStarter
 from phalanx.envs.objects import Objects
 from phalanx.envs.processes import TICK_S, Staff
 from phalanx.envs.settings import Rules
 from phalanx.envs.shared_memory import CALL, RECOVER, WITH_OPTIONS, Board, Ints, Shape
-from phalanx.envs.trial import Trial
+from phalanx.envs.trial import EnvTraits
 from phalanx.envs.waiting import Bell, fence
-from phalanx.envs.worker import Setup, between
+from phalanx.envs.worker import PoolSetup, between
 from phalanx.errors import PhalanxError, WorkerError
 
 
@@ -209,8 +209,8 @@ class Workers(Staff):
 
 
 def open_workers(
-    trial: Trial,
-    nurse: Nurse,
+    traits: EnvTraits,
+    starter: ForkStarter,
     shape: Shape,
     *,
     seed: int,
@@ -221,7 +221,7 @@ def open_workers(
 ) -> tuple[Board, Workers]:
     """Memory for all rows, and workers that fill it; or nothing that is left open."""
     with ExitStack() as files:
-        files.callback(nurse.close)
+        files.callback(starter.close)
         try:
             memory_fd = os.memfd_create("phalanx-pool")
             files.callback(os.close, memory_fd)
@@ -229,10 +229,10 @@ def open_workers(
             for _ in range(shape.num_workers + 1):
                 bells.append(Bell.new())
                 files.callback(bells[-1].close)
-            board = Board(shape, trial.observations, trial.actions, memory_fd)
-            setup = Setup(
-                observation_space=trial.observations.space,
-                action_space=trial.actions.space,
+            board = Board(shape, traits.observations, traits.actions, memory_fd)
+            setup = PoolSetup(
+                observation_space=traits.observations.space,
+                action_space=traits.actions.space,
                 shape=shape,
                 seed=seed,
                 infos=infos,
@@ -241,7 +241,7 @@ def open_workers(
                 memory_fd=memory_fd,
                 bell_fds=[bell.fd for bell in bells],
             )
-            workers = Workers(setup, board, bells, nurse, **deal)
+            workers = Workers(setup, board, bells, starter, **deal)
         except OSError as error:
             raise WorkerError(
                 f"cannot start {shape.num_workers} workers: {error.strerror}; ask for fewer, or "

@@ -57,12 +57,12 @@ def on_shared_weights(config: TrainConfig, network: Network | None) -> Recipe:
     if config.num_threads != "auto":
         threads = min(threads, int(config.num_threads))
     factory, name = factory_of(env_of(config))
-    trial, nurse, _why_not, _env = try_first(
+    trial, starter, _why_not, _env = try_first(
         factory, name, seed=config.seed, n_envs=n_envs, num_workers=num_workers,
         step_timeout=config.step_timeout, start_timeout=START_S,
     )  # fmt: skip
-    if nurse is not None:
-        nurse.close()
+    if starter is not None:
+        starter.close()
     asked, config = (
         config,
         dataclasses.replace(
