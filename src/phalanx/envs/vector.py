@@ -14,8 +14,8 @@ from gymnasium.vector.utils import batch_differing_spaces, batch_space
 from phalanx.envs.making import opened
 from phalanx.envs.pool import Pool
 from phalanx.envs.received import Received
-from phalanx.envs.reset_mask import taken_out
 from phalanx.errors import ConfigError
+from phalanx.reset_mask import checked_mask
 
 Step = tuple[Any, npt.NDArray[np.float64], npt.NDArray[np.bool_], npt.NDArray[np.bool_], Any]
 
@@ -84,9 +84,10 @@ class PoolVectorEnv(VectorEnv[Any, Any, Any]):
             seeds = list(seed)
         else:
             raise ConfigError(f"reset: {len(seed)} seeds for {self.num_envs} environments")
-        mask, options = taken_out(options, self.num_envs)
+        mask = checked_mask(options, self.num_envs)
+        others = {key: value for key, value in (options or {}).items() if key != "reset_mask"}
         ids = np.flatnonzero(mask)
-        self.pool.reset([seeds[i] for i in ids.tolist()], ids, options)
+        self.pool.reset([seeds[i] for i in ids.tolist()], ids, others)
         self._ended[mask] = False
         self._pending, self._reset_done = "reset", True
 
