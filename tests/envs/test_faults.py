@@ -18,7 +18,8 @@ import numpy as np
 import pytest
 
 from phalanx.envs import Fault, Pool, make_pool
-from phalanx.envs.fork_client import ForkStarter, Started
+from phalanx.envs.fork_client import ForkStarter
+from phalanx.envs.starter import Started
 from phalanx.errors import ConfigError, PhalanxError, WorkerError
 from tests import odd_envs as odd
 
@@ -142,7 +143,7 @@ def test_a_halted_starter_of_workers_is_replaced(
     monkeypatch.setattr("phalanx.envs.processes.DEAF_S", 0.5)
     with begun(odd.Counting, step_timeout=0.3) as pool:
         runner: Any = pool._runner
-        os.kill(runner._starter.pid, signal.SIGSTOP)
+        os.kill(runner._processes._starter.pid, signal.SIGSTOP)
         stop = signal.SIGKILL if with_a_worker == "killed" else signal.SIGSTOP
         os.kill(pool.worker_pids[0], stop)
         pool.send(FINE)
@@ -178,7 +179,7 @@ def test_whoever_waits_is_told_that_another_thread_has_closed_the_pool() -> None
 
 
 def test_whoever_waits_is_woken_when_the_pool_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("staff", "workers"):
+    for module in ("processes", "workers"):
         monkeypatch.setattr(f"phalanx.envs.{module}.TICK_S", 30.0)
     pool, began = begun(odd.Hangs), time.monotonic()
     pool.send(act_up_in(0))
@@ -229,9 +230,9 @@ def test_too_few_files_leave_none_open() -> None:
 
 def test_news_that_came_before_files_ran_out_can_be_closed() -> None:
     starter = ForkStarter.__new__(ForkStarter)
-    starter.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    starter._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     starter.gone = False
-    with starter.control, theirs, tempfile.TemporaryFile() as words:
+    with starter._control, theirs, tempfile.TemporaryFile() as words:
         for worker in range(3):
             message = json.dumps({"started": worker, "pid": 1}).encode()
             socket.send_fds(theirs, [message], [theirs.fileno(), words.fileno()])
@@ -249,8 +250,7 @@ def test_news_that_came_before_files_ran_out_can_be_closed() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, limits)
         assert [news.worker for news in taken] == [0, 1]
         for news in taken:
-            news.channel.close()
-            os.close(news.last_words)
+            news.close()
 
 
 def test_each_loss_is_told_once_also_when_nothing_was_under_way() -> None:
@@ -426,7 +426,7 @@ def test_closing_leaves_no_process_no_file_and_no_block() -> None:
 
 def test_a_process_that_begins_after_its_caller_is_gone_ends_at_once() -> None:
     reading, writing = os.pipe()
-    program = f"from phalanx.envs.fork_server import die_with; die_with({reading})"
+    program = f"from phalanx.system import die_with; die_with({reading})"
     os.close(writing)
     late = subprocess.run(
         [sys.executable, "-c", program],

@@ -497,10 +497,10 @@ def test_auto_tells_apart_what_computes_and_what_waits(
 
 
 def test_each_worker_gets_its_share_of_the_threads() -> None:
-    from phalanx.envs.auto import num_cores
+    from phalanx.machine import count_cores
 
     with make_pool(odd.Environment, n_envs=3, num_workers=3) as pool:
-        assert pool.call("threads") == [str(max(1, num_cores() // 3))] * 3
+        assert pool.call("threads") == [str(max(1, count_cores() // 3))] * 3
 
 
 def test_a_block_of_environments_shares_a_process() -> None:

@@ -24,14 +24,13 @@ from rich.console import Console
 from rich.table import Table
 
 import phalanx
-from phalanx.cage2.settings import count_cores
 from phalanx.compiled.rule import kernel
 from phalanx.compiled.team import ThreadTeam, join, leave, next_piece
 from phalanx.display import progress_display
 from phalanx.files import write_json
 from phalanx.learn.compiled.mlp import fast
 from phalanx.learn.compiled.policy import Policy
-from phalanx.machine import describe_machine
+from phalanx.machine import count_cores, describe_machine
 from phalanx.training.config import BenchConfig, TrainConfig
 from phalanx.training.folder import RunFolder
 from phalanx.training.recipe import choose_num_envs, open_recipe, shaping, turn_weights

@@ -1,6 +1,5 @@
 """What is known of an environment or a worker that failed."""
 
-import resource
 import signal
 import threading
 from collections.abc import Callable
@@ -75,9 +74,11 @@ class FaultLog:
             )
 
 
-def how_it_ended(status: int) -> tuple[str, int | None, str | None]:
-    """A process's wait status in words, as an exit code and as a signal's name."""
-    code = -(status & 0x7F) if status & 0x7F else status >> 8
+def how_it_ended(code: int) -> tuple[str, int | None, str | None]:
+    """How a process ended in words, as an exit code and as a signal's name.
+
+    code: as Python gives it, the number of a signal if negative.
+    """
     if code >= 0:
         return f"exited with code {code}", code, None
     try:
@@ -86,7 +87,3 @@ def how_it_ended(status: int) -> tuple[str, int | None, str | None]:
         name = f"signal {-code}"
     hint = "; the system may have been out of memory" if name == "SIGKILL" else ""
     return f"was killed by {name}{hint}", None, name
-
-
-def peak_memory_mb() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

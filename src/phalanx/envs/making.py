@@ -96,6 +96,8 @@ def make_pool(
     else:
         workers = min(asked_for, count)
         reason = f"{workers} workers: as asked for"
+    if workers and starter is not None:
+        reason += starter.note
     pool = Pool(
         shown, count, count if wait_for == "all" else wait_for,
         seed=seed, rules=rules, observation_mode=observation_mode,

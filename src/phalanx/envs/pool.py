@@ -24,12 +24,12 @@ from gymnasium import Env, Space
 from phalanx.envs.closing import close_in_time
 from phalanx.envs.factories import Factory
 from phalanx.envs.faults import Fault, FaultLog, PoolClosed
-from phalanx.envs.fork_client import ForkStarter
 from phalanx.envs.processes import CLOSE_S, TICK_S
 from phalanx.envs.received import Quiet, Received, gather, quiet
 from phalanx.envs.serial import Serial
 from phalanx.envs.settings import Rules
 from phalanx.envs.shared_memory import BEGIN, SEED, WITH_OPTIONS, Board, Ints, Shape
+from phalanx.envs.starter import Starter
 from phalanx.envs.trial import EnvTraits
 from phalanx.envs.workers import Workers, open_workers
 from phalanx.errors import ConfigError, PhalanxError
@@ -92,7 +92,7 @@ class Pool:
 
     def use_workers(
         self,
-        starter: ForkStarter,
+        starter: Starter,
         num_workers: int,
         infos: bool,
         step_timeout: float,
@@ -198,6 +198,9 @@ class Pool:
             return self.recv()
         loop, happened = asyncio.get_running_loop(), asyncio.Event()
         while (fd := self._look()) is not None:
+            if fd < 0:  # nothing tells that something has happened
+                await asyncio.sleep(0.001)
+                continue
             happened.clear()
             loop.add_reader(fd, happened.set)
             try:

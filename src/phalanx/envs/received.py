@@ -71,7 +71,7 @@ def gather(
     """Copies of the rows `ids`; `which` is a slice if they are all."""
     layout = board.observations
     if isinstance(layout, Objects):
-        runner.fetch_values(ids)
+        runner.read_messages(ids)
     obs = final_obs = layout.take(board.obs, which)
     if isinstance(which, slice):
         rewards, flags = board.rewards.copy(), board.flags
@@ -84,7 +84,7 @@ def gather(
         lost = flags & LOST != 0
         ended = terminated | truncated
         if lost.any():
-            runner.hear_of(ids[lost].tolist())
+            runner.read_messages(ids[lost])
         if ended.any():
             over = ids[ended]
             returns[ended] = board.episode_returns[over]

@@ -8,11 +8,12 @@ import numpy as np
 
 from phalanx.envs.block import Block, Info
 from phalanx.envs.factories import Factory
-from phalanx.envs.faults import Fault, PoolClosed, peak_memory_mb
+from phalanx.envs.faults import Fault, PoolClosed
 from phalanx.envs.processes import OnFault
 from phalanx.envs.settings import Rules
 from phalanx.envs.shared_memory import Board, Ints
 from phalanx.envs.worker import use
+from phalanx.system import peak_memory_mb
 
 
 class Serial:
@@ -82,11 +83,8 @@ class Serial:
         """The options of the reset of environment i that is asked for next."""
         self._options[i] = deepcopy(options)
 
-    def fetch_values(self, ids: Ints) -> None:
-        """They are on the board already."""
-
-    def hear_of(self, lost: list[int]) -> None:
-        """Faults were told when they happened."""
+    def read_messages(self, ids: Ints) -> None:
+        """Values are on the board already, and faults were told when they happened."""
 
     def call(self, i: int, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return use(self._block.envs[i], name, args, kwargs)

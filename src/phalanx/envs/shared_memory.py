@@ -1,11 +1,10 @@
 """One block of memory with all that crosses between processes at a step, as named arrays.
 
-The block is a file without a name (memfd): it is gone when the last process that maps it is gone,
-however that happens, and nothing can be left in /dev/shm.
+The block is a file without a name: it is gone when the last process that maps it is gone, however
+that happens, and nothing can be left in /dev/shm.
 """
 
-import mmap
-import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,16 +58,16 @@ class Board:
         shape: Shape,
         observations: Layout | Objects,
         actions: Layout | Objects,
-        fd: int | None = None,
+        allocate: Callable[[int], Any] = bytearray,
     ) -> None:
-        """Lay the arrays out in the file `fd`, or in this process's own memory."""
+        """Lay the arrays out in memory of which allocate(size) gives so many bytes."""
         self.shape, self.observations, self.action_layout = shape, observations, actions
         n, w = shape.n_envs, max(shape.num_workers, 1)
         self._end = 0
         self._memory: Any = None
         for lay_out in (False, True):  # first to know the size
             if lay_out:
-                self._memory = _map(fd, self._end)
+                self._memory = allocate(self._end)
                 self._end = 0
             self.obs = observations.rows(self._rows)
             self.final_obs = observations.rows(self._rows)
@@ -107,14 +106,6 @@ class Board:
 
 
 IDLE = -(2**62)
-
-
-def _map(fd: int | None, size: int) -> Any:
-    if fd is None:
-        return bytearray(size)
-    if os.fstat(fd).st_size < size:
-        os.ftruncate(fd, size)
-    return mmap.mmap(fd, size)
 
 
 def numbers(array: Array) -> Any:

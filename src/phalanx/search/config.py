@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from phalanx.cage2.rules.scoring import ALIGNMENTS
-from phalanx.cage2.settings import count_cores
 from phalanx.cage2.workflow import NUM_ORDERS
 from phalanx.errors import ConfigError
+from phalanx.machine import count_cores
 from phalanx.settings.fields import OneOf, OrWord, Within, checked, setting_named
 from phalanx.training.config import MAX_NETWORKS, NO_STEPS, TrainConfig
 

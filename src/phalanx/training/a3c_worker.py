@@ -18,7 +18,6 @@ import numpy as np
 
 from phalanx.envs.channel import Channel
 from phalanx.envs.faults import Fault
-from phalanx.envs.fork_server import die_with
 from phalanx.envs.making import make_pool
 from phalanx.envs.pool import seed_of
 from phalanx.envs.shared_memory import block_of, numbers
@@ -30,6 +29,7 @@ from phalanx.learn.compiled.stepper import CompiledStepper
 from phalanx.learn.pool_sampler import PoolSampler
 from phalanx.learn.sampler import Stopped
 from phalanx.learn.shared import BEATS, EPISODES, STEPS, Shared
+from phalanx.system import die_with
 from phalanx.training.config import TrainConfig
 from phalanx.training.on_pool import env_of, open_networks
 from phalanx.training.recipe import Network, entropy_weight_at, learning_rate_at, progress_of

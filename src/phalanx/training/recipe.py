@@ -13,7 +13,7 @@ from phalanx.cage2.batch import Batch
 from phalanx.cage2.rules.observation import OBS_SIZES, TRUTH_SIZE
 from phalanx.cage2.rules.scenario import HORIZONS, NUM_ACTIONS, useful_actions
 from phalanx.cage2.rules.scoring import FIXES, NO_ORDERS, Orders, make_orders
-from phalanx.cage2.settings import count_cores, kinds_of_episodes
+from phalanx.cage2.settings import kinds_of_episodes
 from phalanx.cage2.workflow import NUM_ORDERS, parse_order
 from phalanx.compiled.team import ThreadTeam
 from phalanx.errors import ConfigError, MissingError
@@ -28,7 +28,7 @@ from phalanx.learn.normalise import Intake
 from phalanx.learn.ppo import PPO, PPOSettings
 from phalanx.learn.sampler import CompiledSampler
 from phalanx.learn.stepper import Stepper
-from phalanx.machine import total_memory
+from phalanx.machine import count_cores, total_memory
 from phalanx.training.config import TrainConfig
 from phalanx.training.sources import Ahead, InStep
 
