@@ -3,15 +3,22 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
+from gymnasium import Env
 from gymnasium.vector import AutoresetMode
 
 from phalanx.envs.auto import choose_num_envs, choose_workers
+from phalanx.envs.closing import close_in_time
 from phalanx.envs.factories import Factory, OneEach, WithOptions
 from phalanx.envs.faults import Fault, FaultLog
 from phalanx.envs.first_try import try_first
 from phalanx.envs.pool import ObservationMode, Pool
+from phalanx.envs.serial import Serial
 from phalanx.envs.settings import Count, checked_rules, checked_settings
-from phalanx.envs.trial import EnvSpec, factory_of
+from phalanx.envs.shared_memory import Board, Shape
+from phalanx.envs.starter import Starter
+from phalanx.envs.trial import EnvSpec, EnvTraits, factory_of
+from phalanx.envs.worker import PoolSetup
+from phalanx.envs.workers import Workers, open_workers
 from phalanx.errors import ConfigError
 
 
@@ -98,20 +105,43 @@ def make_pool(
         reason = f"{workers} workers: as asked for"
     if workers and starter is not None:
         reason += starter.note
-    pool = Pool(
-        shown, count, count if wait_for == "all" else wait_for,
-        seed=seed, rules=rules, observation_mode=observation_mode,
-        log=FaultLog(max_restarts, on_fault),
-    )  # fmt: skip
-    pool.reason = reason
-    if workers == 0:
-        if starter is not None:
-            starter.close()
-        pool.use_this_process(factory, infos, tried_env)
-    else:
+    setup = PoolSetup(
+        observation_space=shown.observations.space,
+        action_space=shown.actions.space,
+        shape=Shape(count, workers, shown.num_masked),
+        seed=seed,
+        infos=infos,
+        rules=rules,
+        wait_for=count if wait_for == "all" else wait_for,
+        step_timeout_s=step_timeout,
+        start_timeout_s=start_timeout,
+    )
+    log = FaultLog(max_restarts, on_fault)
+    board, runner = _open_runner(setup, shown, factory, starter, tried_env, log)
+    return Pool(setup, shown, board, runner, log, observation_mode=observation_mode, reason=reason)
+
+
+def _open_runner(
+    setup: PoolSetup,
+    traits: EnvTraits,
+    factory: Factory,
+    starter: Starter | None,
+    tried_env: Env[Any, Any] | None,
+    log: FaultLog,
+) -> tuple[Board, Serial | Workers]:
+    """Let workers build the environments, or build them here."""
+    if setup.shape.num_workers:
         assert starter is not None
-        pool.use_workers(starter, workers, infos, step_timeout, start_timeout)
-    return pool
+        return open_workers(setup, traits, starter, log)
+    if starter is not None:
+        starter.close()
+    board, here = Board(setup.shape, traits.observations, traits.actions), None
+    try:
+        here = Serial(setup, factory, board, log)
+    finally:
+        if tried_env is not None and (here is None or tried_env not in here.envs.values()):
+            close_in_time([tried_env])
+    return board, here
 
 
 def opened(pool: Pool | Sequence[Factory], settings: dict[str, Any]) -> Pool:

@@ -21,17 +21,14 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import Env, Space
 
-from phalanx.envs.closing import close_in_time
-from phalanx.envs.factories import Factory
 from phalanx.envs.faults import Fault, FaultLog, PoolClosed
 from phalanx.envs.processes import CLOSE_S, TICK_S
 from phalanx.envs.received import Quiet, Received, gather, quiet
 from phalanx.envs.serial import Serial
-from phalanx.envs.settings import Rules
-from phalanx.envs.shared_memory import BEGIN, SEED, WITH_OPTIONS, Board, Ints, Shape
-from phalanx.envs.starter import Starter
+from phalanx.envs.shared_memory import BEGIN, SEED, WITH_OPTIONS, Board, Ints, seed_of
 from phalanx.envs.trial import EnvTraits
-from phalanx.envs.workers import Workers, open_workers
+from phalanx.envs.worker import PoolSetup
+from phalanx.envs.workers import Workers
 from phalanx.errors import ConfigError, PhalanxError
 
 ObservationMode = Literal["same", "different"] | tuple[Space[Any], Space[Any]]
@@ -41,81 +38,37 @@ EnvIds = npt.ArrayLike | Sequence[int]
 class Pool:
     """Environments that are stepped together; see `make_pool`."""
 
-    reason = ""
-    """why there are as many workers as there are"""
-
     def __init__(
         self,
+        setup: PoolSetup,
         traits: EnvTraits,
-        n_envs: int,
-        wait_for: int,
-        *,
-        seed: int,
-        rules: Rules,
-        observation_mode: ObservationMode,
+        board: Board,
+        runner: Serial | Workers,
         log: FaultLog,
+        *,
+        observation_mode: ObservationMode,
+        reason: str,
     ) -> None:
-        self.n_envs, self.wait_for, self.seed = n_envs, wait_for, seed
-        self._rules = rules
-        self.autoreset_mode = rules.autoreset
+        self.n_envs, self.wait_for, self.seed = setup.shape.n_envs, setup.wait_for, setup.seed
+        self.reason = reason
+        """why there are as many workers as there are"""
+        self.autoreset_mode = setup.rules.autoreset
         self.observation_mode = observation_mode
         self.render_mode, self.mask_dtype = traits.render_mode, traits.mask_dtype
         self.single_observation_space = traits.observations.space
         self.single_action_space = traits.actions.space
         self.metadata = traits.metadata
-        self._log = log
-        self._traits = traits
-        self._runner: Serial | Workers | None = None
-        self._out = np.zeros(n_envs, np.bool_)  # asked for, and not yet received
+        self._traits, self._board, self._log = traits, board, log
+        # Those of the first reset, and of environments that have to begin again.
+        board.seeds[:] = [seed_of(self.seed, i) for i in range(self.n_envs)]
+        self._runner: Serial | Workers | None = runner
+        self._out = np.zeros(self.n_envs, np.bool_)  # asked for, and not yet received
         self._num_out = 0
-        self._versions: Ints = np.zeros(n_envs, np.int64)
+        self._versions: Ints = np.zeros(self.n_envs, np.int64)
         self._last_ids: Ints | None = None  # as received, while nothing was sent for them
         self._seeded = False
-        self._board: Board
         self._at_work, self._closing = threading.RLock(), threading.RLock()
         self._failure: Exception | None = None  # noticed while nobody waited
-
-    def use_this_process(
-        self, factory: Factory, infos: bool, tried_env: Env[Any, Any] | None
-    ) -> None:
-        """Build the environments here."""
-        shape = Shape(self.n_envs, 0, self._traits.num_masked)
-        self._board = Board(shape, self._traits.observations, self._traits.actions)
-        self._set_seeds()
-        try:
-            self._runner = Serial(
-                factory, self._board, infos=infos, rules=self._rules, on_fault=self._log
-            )
-        finally:
-            if tried_env is not None and (self._runner is None or tried_env not in self.envs):
-                close_in_time([tried_env])
-
-    def use_workers(
-        self,
-        starter: Starter,
-        num_workers: int,
-        infos: bool,
-        step_timeout: float,
-        start_timeout: float,
-    ) -> None:
-        """Let workers build them."""
-        self._board, self._runner = open_workers(
-            self._traits,
-            starter,
-            Shape(self.n_envs, num_workers, self._traits.num_masked),
-            seed=self.seed,
-            infos=infos,
-            rules=self._rules,
-            each_row=self.wait_for < self.n_envs,
-            step_timeout_s=step_timeout,
-            start_timeout_s=start_timeout,
-            on_fault=self._log,
-        )
-        self._set_seeds()
-
-    def _set_seeds(self) -> None:
-        """Those that environments get at their first reset, or when they have to begin anew."""
-        self._board.seeds[:] = [seed_of(self.seed, i) for i in range(self.n_envs)]
 
     # --- the calls --------------------------------------------------------------------------------
 
@@ -407,8 +360,3 @@ class Pool:
         self._last_ids = ids
         versions = self._versions.copy() if everybody else self._versions[ids]
         return gather(self._board, runner, ids, which, versions, prepared)
-
-
-def seed_of(seed: int, i: int) -> int:
-    """The seed of environment i: it depends on nothing but these two numbers."""
-    return int(np.random.SeedSequence([seed, i]).generate_state(1)[0])

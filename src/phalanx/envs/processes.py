@@ -36,20 +36,10 @@ class Asker(Protocol):
 class Processes:
     """A process for each worker, as long as the pool is open. What they write is in `Workers`."""
 
-    def __init__(
-        self,
-        setup: PoolSetup,
-        board: Board,
-        starter: Starter,
-        *,
-        step_timeout_s: float,
-        start_timeout_s: float,
-        on_fault: OnFault,
-    ) -> None:
+    def __init__(self, setup: PoolSetup, board: Board, starter: Starter, on_fault: OnFault) -> None:
         count, n = setup.shape.num_workers, setup.shape.n_envs
         self._setup, self._board, self._bells = setup, board, setup.bells
         self._starter, self._on_fault = starter, on_fault
-        self._step_timeout_s, self._start_timeout_s = step_timeout_s, start_timeout_s
         self.blocks = [block_of(worker, n, count) for worker in range(count)]
         self._sent, self._done = numbers(board.sent), numbers(board.done)
         self.running: dict[int, Started] = {}
@@ -157,15 +147,15 @@ class Processes:
             if worker in self._verdicts:
                 continue
             if not self.up[worker]:
-                if now - self.since[worker] > self._start_timeout_s:
-                    limit = f"start_timeout of {self._start_timeout_s:g} s"
+                if now - self.since[worker] > self._setup.start_timeout_s:
+                    limit = f"start_timeout of {self._setup.start_timeout_s:g} s"
                     self.end(worker, f"took longer than the {limit} to build its environments")
             elif self._sent[worker] != self._done[worker]:
                 seen = self._done[worker], int(self._board.now[worker])
                 if seen != self._seen[worker]:
                     self._seen[worker], self.since[worker] = seen, now
-                elif now - self.since[worker] > self._step_timeout_s:
-                    limit = f"step_timeout of {self._step_timeout_s:g} s"
+                elif now - self.since[worker] > self._setup.step_timeout_s:
+                    limit = f"step_timeout of {self._setup.step_timeout_s:g} s"
                     self.end(worker, f"hung for longer than the {limit}")
 
     def end(self, worker: int, verdict: str) -> None:

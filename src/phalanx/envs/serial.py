@@ -10,9 +10,8 @@ from phalanx.envs.block import Block, Info
 from phalanx.envs.factories import Factory
 from phalanx.envs.faults import Fault, PoolClosed
 from phalanx.envs.processes import OnFault
-from phalanx.envs.settings import Rules
 from phalanx.envs.shared_memory import Board, Ints
-from phalanx.envs.worker import use
+from phalanx.envs.worker import PoolSetup, use
 from phalanx.system import peak_memory_mb
 
 
@@ -22,15 +21,7 @@ class Serial:
     num_workers = 0
     pids: tuple[int, ...] = ()
 
-    def __init__(
-        self,
-        factory: Factory,
-        board: Board,
-        *,
-        infos: bool,
-        rules: Rules,
-        on_fault: OnFault,
-    ) -> None:
+    def __init__(self, setup: PoolSetup, factory: Factory, board: Board, on_fault: OnFault) -> None:
         self._on_fault, self._left = on_fault, False
         self._options: dict[int, dict[str, Any]] = {}
         self.everybody: Ints = np.arange(board.shape.n_envs)
@@ -41,8 +32,8 @@ class Serial:
             board,
             worker=0,
             report=self._report,
-            infos=infos,
-            rules=rules,
+            infos=setup.infos,
+            rules=setup.rules,
             post=lambda _kind, i: self._options[i],
         )
         self._waiting: deque[int] = deque()

@@ -108,6 +108,11 @@ class Board:
 IDLE = -(2**62)
 
 
+def seed_of(seed: int, i: int) -> int:
+    """The seed of environment i: it depends on nothing but these two numbers."""
+    return int(np.random.SeedSequence([seed, i]).generate_state(1)[0])
+
+
 def numbers(array: Array) -> Any:
     """The numbers of an array for single reads and writes, in a third of the array's own time."""
     return memoryview(array)  # type: ignore[arg-type]

@@ -4,7 +4,7 @@ import dataclasses
 import os
 import pickle
 import traceback
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import cloudpickle
@@ -36,7 +36,7 @@ CHECK_S = 1.0  # how often an idle worker looks whether its parent is still ther
 
 @dataclass(frozen=True)
 class PoolSetup:
-    """All that workers are told at their start."""
+    """All that decides how the environments of a pool are run; workers are told so."""
 
     observation_space: spaces.Space[Any]
     action_space: spaces.Space[Any]
@@ -44,11 +44,17 @@ class PoolSetup:
     seed: int
     infos: bool
     rules: Rules
-    each_row: bool
-    """say so after every row, not only after a whole request: somebody waits for the first k"""
-    memory: MemoryFile | SpawnedBytes | None
-    bells: dict[int, Bell | SocketBell]
+    wait_for: int
+    step_timeout_s: float
+    start_timeout_s: float
+    memory: MemoryFile | SpawnedBytes | None = None
+    bells: dict[int, Bell | SocketBell] = field(default_factory=dict)
     """one for each worker, and the last for the caller"""
+
+    @property
+    def each_row(self) -> bool:
+        """Workers say so after every row, not only after a whole request."""
+        return self.wait_for < self.shape.n_envs
 
     def packed(self) -> bytes:
         """All but the memory and the bells, which travel in ways of their own."""

@@ -8,6 +8,7 @@ import time
 from collections import deque
 from collections.abc import Iterable
 from contextlib import ExitStack
+from dataclasses import replace
 from multiprocessing import TimeoutError as GymnasiumTimeout
 from typing import Any
 
@@ -16,8 +17,7 @@ import numpy as np
 from phalanx.envs.block import Info
 from phalanx.envs.objects import Objects
 from phalanx.envs.processes import TICK_S, OnFault, Processes
-from phalanx.envs.settings import Rules
-from phalanx.envs.shared_memory import CALL, RECOVER, WITH_OPTIONS, Board, Ints, Shape, numbers
+from phalanx.envs.shared_memory import CALL, RECOVER, WITH_OPTIONS, Board, Ints, numbers
 from phalanx.envs.starter import Starter
 from phalanx.envs.trial import EnvTraits
 from phalanx.envs.waiting import Patience, fence
@@ -266,53 +266,26 @@ class Workers:
 
 
 def open_workers(
-    traits: EnvTraits,
-    starter: Starter,
-    shape: Shape,
-    *,
-    seed: int,
-    infos: bool,
-    rules: Rules,
-    each_row: bool,
-    step_timeout_s: float,
-    start_timeout_s: float,
-    on_fault: OnFault,
+    setup: PoolSetup, traits: EnvTraits, starter: Starter, on_fault: OnFault
 ) -> tuple[Board, Workers]:
     """Memory for all rows, and workers that fill it; or nothing that is left open."""
+    count = setup.shape.num_workers
     with ExitStack() as files:
         files.callback(starter.close)
         try:
             memory = new_memory()
             files.callback(memory.close)
-            bells = {}
-            for number in range(shape.num_workers + 1):
-                bells[number] = new_bell()
-                files.callback(bells[number].close)
-            board = Board(shape, traits.observations, traits.actions, memory.map)
-            setup = PoolSetup(
-                observation_space=traits.observations.space,
-                action_space=traits.actions.space,
-                shape=shape,
-                seed=seed,
-                infos=infos,
-                rules=rules,
-                each_row=each_row,
-                memory=memory,
-                bells=bells,
-            )
-            processes = Processes(
-                setup,
-                board,
-                starter,
-                step_timeout_s=step_timeout_s,
-                start_timeout_s=start_timeout_s,
-                on_fault=on_fault,
-            )
+            setup = replace(setup, memory=memory)
+            for number in range(count + 1):
+                setup.bells[number] = new_bell()
+                files.callback(setup.bells[number].close)
+            board = Board(setup.shape, traits.observations, traits.actions, memory.map)
+            processes = Processes(setup, board, starter, on_fault)
             workers = Workers(setup, board, processes)
         except OSError as error:
             raise WorkerError(
-                f"cannot start {shape.num_workers} workers: {error.strerror}; ask for fewer, or "
-                "raise the limit (`ulimit -n` for files)"
+                f"cannot start {count} workers: {error.strerror}; ask for fewer, or raise the "
+                "limit (`ulimit -n` for files)"
             ) from error
         processes.files = files.pop_all()
     return board, workers

@@ -19,8 +19,7 @@ import numpy as np
 from phalanx.envs.channel import Channel
 from phalanx.envs.faults import Fault
 from phalanx.envs.making import make_pool
-from phalanx.envs.pool import seed_of
-from phalanx.envs.shared_memory import block_of, numbers
+from phalanx.envs.shared_memory import block_of, numbers, seed_of
 from phalanx.envs.trial import factory_of
 from phalanx.errors import PhalanxError, WorkerError
 from phalanx.learn.a3c import A3C, A3CSettings
