@@ -22,7 +22,7 @@ def choose_workers(n_envs: int, step_s: float, cpu_share: float) -> tuple[int, s
         return 0, f"serial: one environment; {took}"
     if waits(step_s, cpu_share):
         # Twice what keeps the cores busy on average: they do not all wait at the same time. By
-        # powers of two, lest the number differ with every trial.
+        # powers of two, so that the number does not differ with every trial.
         wanted = 2 ** math.ceil(math.log2(2 * cores / max(cpu_share, 0.01)))
         most = min(n_envs, MOST_WORKERS, max(cores, int(_free_mb() / 2 / WORKER_MB)))
         count = max(min(wanted, most), min(cores, n_envs))

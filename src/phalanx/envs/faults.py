@@ -45,6 +45,22 @@ class Fault:
         return "\n".join(lines)
 
 
+def failed_env(
+    worker: int | None, env_id: int, what: str, trace: str, action: Any, memory_mb: float | None
+) -> Fault:
+    """An environment that raised, or gave what its space does not allow."""
+    where = "" if worker is None else f" in worker {worker}"
+    return Fault(
+        what=f"environment {env_id}{where} failed: {what}",
+        env_id=env_id,
+        worker=worker,
+        lost=(env_id,),
+        traceback=trace,
+        memory_mb=memory_mb,
+        last_action=action,
+    )
+
+
 class FaultLog:
     """Keeps the faults of a pool, tells of each, and raises when there have been too many."""
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any, Protocol
 
-from phalanx.envs.faults import Fault, PoolClosed, how_it_ended
+from phalanx.envs.faults import Fault, PoolClosed, failed_env, how_it_ended
 from phalanx.envs.shared_memory import IDLE, Board, block_of, numbers
 from phalanx.envs.starter import Ended, Started, Starter
 from phalanx.envs.worker import STOP, PoolSetup
@@ -119,18 +119,7 @@ class Processes:
             elif kind == "failed":
                 self._failures[worker] = (content[0], content[1], content[2])
             elif kind == "fault":
-                env_id, what, trace, action, memory_mb = content
-                self._tell(
-                    Fault(
-                        what=f"environment {env_id} in worker {worker} failed: {what}",
-                        env_id=env_id,
-                        worker=worker,
-                        lost=(env_id,),
-                        traceback=trace,
-                        memory_mb=memory_mb,
-                        last_action=action,
-                    )
-                )
+                self._tell(failed_env(worker, *content))
             else:
                 self._asker.take(kind, content)
         if channel.closed and not was_closed:

@@ -35,7 +35,7 @@ class Received(NamedTuple):
     episode_lengths: Ints
     """int64 [k]; of the episode that ended here, -1 in other rows"""
     lost: Bools
-    """bool [k]; the environment failed and begins anew: its episode is truncated and not to be
+    """bool [k]; the environment failed and begins again: its episode is truncated and not to be
     counted; the action was not played, and `final_obs` is no successor of anything"""
     versions: Ints
     """int64 [k]; the version that was sent with the action"""

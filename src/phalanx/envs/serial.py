@@ -8,7 +8,7 @@ import numpy as np
 
 from phalanx.envs.block import Block, Info
 from phalanx.envs.factories import Factory
-from phalanx.envs.faults import Fault, PoolClosed
+from phalanx.envs.faults import PoolClosed, failed_env
 from phalanx.envs.processes import OnFault
 from phalanx.envs.shared_memory import Board, Ints
 from phalanx.envs.worker import PoolSetup, use
@@ -39,17 +39,7 @@ class Serial:
         self._waiting: deque[int] = deque()
 
     def _report(self, env_id: int, what: str, trace: str, action: Any) -> None:
-        self._on_fault(
-            Fault(
-                what=f"environment {env_id} failed: {what}",
-                env_id=env_id,
-                worker=None,
-                lost=(env_id,),
-                traceback=trace,
-                memory_mb=peak_memory_mb(),
-                last_action=action,
-            )
-        )
+        self._on_fault(failed_env(None, env_id, what, trace, action, peak_memory_mb()))
         if self._left:  # who is told may have closed us
             raise PoolClosed("the pool was closed")
 

@@ -79,7 +79,7 @@ class Board:
             self.masks = self._array(np.bool_, n, shape.num_masked)
             self.orders = self._array(np.int8, n)
             self.seeds = self._array(np.int64, n)
-            self.losses = self._array(np.int64, n)  # how often environment i has been built anew
+            self.losses = self._array(np.int64, n)  # how often environment i has been built again
             self.requests: Ints = self._array(np.int64, n)  # each worker has the part of its block
             self.finished: Ints = self._array(np.int64, n)
             self.sent: Ints = self._array(np.int64, w)

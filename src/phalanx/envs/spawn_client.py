@@ -61,7 +61,7 @@ class SpawnStarter:
         process = _spawn.Process(target=_main, args=(theirs, *content, *given), daemon=True)
         before, script = dict(os.environ), sys.modules["__main__"]
         os.environ.update(environment(self._threads))  # a library reads it when it is imported
-        sys.modules["__main__"] = ModuleType("__main__")  # lest the caller's script be run again
+        sys.modules["__main__"] = ModuleType("__main__")  # so that the caller's script is not run
         try:
             process.start()
         finally:
