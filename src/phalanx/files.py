@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from phalanx.errors import ConfigError
+from phalanx.system import AT_ONCE
 
 
 def open_plain(path: Path) -> BinaryIO:
     """A file to read from; what is none (a pipe, a device) would be waited for without end."""
-    file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
+    file = os.fdopen(os.open(path, os.O_RDONLY | AT_ONCE), "rb")
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
         raise OSError(errno.EINVAL, "it is no plain file", str(path))

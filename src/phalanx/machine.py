@@ -2,11 +2,12 @@
 
 import os
 import platform
-import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import phalanx
+from phalanx.system import LINUX
+from phalanx.system import peak_memory_mb as own_peak_memory_mb
 
 PACKAGES = ("numpy", "numba", "gymnasium", "torch")
 
@@ -31,13 +32,25 @@ def describe_machine() -> dict[str, str]:
     }
 
 
-def peak_memory_mb() -> float:
-    """The highest memory of this process and of each of its children that is alive, added up."""
-    if not Path("/proc/self/status").exists():
-        import resource
+def count_cores() -> int:
+    """Cores that this process may use: by its affinity, and by the quota of its container."""
+    if not LINUX:
+        return os.cpu_count() or 1
+    cores = len(os.sched_getaffinity(0))
+    try:
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+        return max(1, min(cores, round(int(quota) / int(period))))
+    except (OSError, ValueError):  # no such file, or "max": no quota
+        return cores
 
-        unit = 1 if sys.platform == "darwin" else 1024
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**20
+
+def peak_memory_mb() -> float:
+    """The highest memory of this process and of each of its children that is alive, added up.
+
+    Without /proc it is that of this process alone; 0 where nobody knows.
+    """
+    if not LINUX:
+        return own_peak_memory_mb() or 0.0
     return sum(map(_peak_kb, process_tree())) / 1024
 
 

@@ -12,9 +12,9 @@ import pytest
 import phalanx
 from phalanx.__main__ import main as entry
 from phalanx.bench import learning
-from phalanx.cage2.settings import count_cores
 from phalanx.cli.commands import COMMANDS, main
 from phalanx.files import write_json
+from phalanx.machine import count_cores
 from phalanx.settings.flags import helps_of
 
 

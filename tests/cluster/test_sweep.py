@@ -17,11 +17,11 @@ import numpy as np
 import pytest
 import yaml
 
-from phalanx.cage2.settings import count_cores
 from phalanx.cli.commands import main
 from phalanx.cluster.sweep import Outcome, Sweep, _StopNow, _stopping, _watcher, over_seeds, sweep
 from phalanx.cluster.sweep_config import SweepConfig
 from phalanx.errors import WorkerError
+from phalanx.machine import count_cores
 from phalanx.training.checkpoint import load_checkpoint
 from phalanx.training.config import TrainConfig
 from phalanx.training.loop import train

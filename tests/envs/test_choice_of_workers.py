@@ -30,14 +30,14 @@ def test_workers_follow_from_cores_and_from_what_a_step_takes(
     why: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(auto, "num_cores", lambda: cores)
+    monkeypatch.setattr(auto, "count_cores", lambda: cores)
     monkeypatch.setattr(auto, "_free_mb", lambda: 1e6)
     count, reason = auto.choose_workers(n_envs, step_s, cpu_share)
     assert (count, why in reason) == (workers, True), reason
 
 
 def test_workers_leave_half_of_the_memory_free(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(auto, "num_cores", lambda: 2)
+    monkeypatch.setattr(auto, "count_cores", lambda: 2)
     monkeypatch.setattr(auto, "_free_mb", lambda: 800.0)
     assert auto.choose_workers(100, 1e-3, 0.1)[0] == 10
     monkeypatch.setattr(auto, "_free_mb", lambda: 1.0)
@@ -51,5 +51,5 @@ def test_workers_leave_half_of_the_memory_free(monkeypatch: pytest.MonkeyPatch) 
 def test_there_are_more_environments_of_those_that_wait(
     step_s: float, cpu_share: float, cores: int, n_envs: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(auto, "num_cores", lambda: cores)
+    monkeypatch.setattr(auto, "count_cores", lambda: cores)
     assert auto.choose_num_envs(step_s, cpu_share) == n_envs

@@ -18,7 +18,8 @@ import numpy as np
 import pytest
 
 from phalanx.envs import Fault, Pool, make_pool
-from phalanx.envs.fork_client import Nurse, Started
+from phalanx.envs.fork_client import ForkStarter
+from phalanx.envs.starter import Started
 from phalanx.errors import ConfigError, PhalanxError, WorkerError
 from tests import odd_envs as odd
 
@@ -58,15 +59,15 @@ def test_an_environment_that_fails_costs_its_own_slot(
         pool.send(FINE)
         pool.recv()
         pool.send(act_up_in(1))
-        arrived = pool.recv()
-        assert arrived.lost.tolist() == [False, True, False, False]
-        assert arrived.truncated.tolist() == [False, True, False, False]
-        assert arrived.rewards.tolist() == [2, 0, 2, 2]
-        assert np.isnan(arrived.episode_returns[1])
+        received = pool.recv()
+        assert received.lost.tolist() == [False, True, False, False]
+        assert received.truncated.tolist() == [False, True, False, False]
+        assert received.rewards.tolist() == [2, 0, 2, 2]
+        assert np.isnan(received.episode_returns[1])
         pool.send(FINE)
-        arrived = pool.recv()
-        assert not arrived.lost.any()
-        assert arrived.rewards.tolist() == [3, 1, 3, 3]
+        received = pool.recv()
+        assert not received.lost.any()
+        assert received.rewards.tolist() == [3, 1, 3, 3]
         assert told == pool.faults
     (fault,) = told
     assert fault.env_id == 1
@@ -93,17 +94,17 @@ def test_a_worker_that_dies_or_hangs_costs_its_block(env: Any, message: str) -> 
     with begun(env, step_timeout=0.3) as pool:
         pool.send(act_up_in(1))
         began = time.perf_counter()
-        arrived = pool.recv()
+        received = pool.recv()
         assert time.perf_counter() - began < 30  # it would hang for longer
-        assert arrived.lost.tolist() == [True, True, False, False]
-        assert arrived.truncated.tolist() == [True, True, False, False]
-        assert arrived.rewards.tolist() == [0, 0, 1, 1]
-        assert arrived.obs[:, 1].tolist() == [0, 0, 1, 1]
+        assert received.lost.tolist() == [True, True, False, False]
+        assert received.truncated.tolist() == [True, True, False, False]
+        assert received.rewards.tolist() == [0, 0, 1, 1]
+        assert received.obs[:, 1].tolist() == [0, 0, 1, 1]
         (fault,) = pool.faults
         pool.send(FINE)
-        arrived = pool.recv()
-        assert not arrived.lost.any()
-        assert arrived.rewards.tolist() == [1, 1, 2, 2]
+        received = pool.recv()
+        assert not received.lost.any()
+        assert received.rewards.tolist() == [1, 1, 2, 2]
     assert fault.what.startswith(message)
     assert "in environment 1" in fault.what
     assert fault.lost == (0, 1)
@@ -118,9 +119,9 @@ def test_a_worker_that_dies_or_hangs_costs_its_block(env: Any, message: str) -> 
 def test_flags_may_be_numbers_of_numpy(num_workers: int) -> None:
     with begun(odd.SaysOne, num_workers) as pool:
         pool.send(act_up_in(2))
-        arrived = pool.recv()
-        assert arrived.terminated.tolist() == [False, False, True, False]
-        assert not arrived.truncated.any()
+        received = pool.recv()
+        assert received.terminated.tolist() == [False, False, True, False]
+        assert not received.truncated.any()
         assert not pool.faults
 
 
@@ -142,7 +143,7 @@ def test_a_halted_starter_of_workers_is_replaced(
     monkeypatch.setattr("phalanx.envs.processes.DEAF_S", 0.5)
     with begun(odd.Counting, step_timeout=0.3) as pool:
         runner: Any = pool._runner
-        os.kill(runner._nurse.pid, signal.SIGSTOP)
+        os.kill(runner._processes._starter.pid, signal.SIGSTOP)
         stop = signal.SIGKILL if with_a_worker == "killed" else signal.SIGSTOP
         os.kill(pool.worker_pids[0], stop)
         pool.send(FINE)
@@ -178,7 +179,7 @@ def test_whoever_waits_is_told_that_another_thread_has_closed_the_pool() -> None
 
 
 def test_whoever_waits_is_woken_when_the_pool_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("staff", "workers"):
+    for module in ("processes", "workers"):
         monkeypatch.setattr(f"phalanx.envs.{module}.TICK_S", 30.0)
     pool, began = begun(odd.Hangs), time.monotonic()
     pool.send(act_up_in(0))
@@ -228,10 +229,10 @@ def test_too_few_files_leave_none_open() -> None:
 
 
 def test_news_that_came_before_files_ran_out_can_be_closed() -> None:
-    nurse = Nurse.__new__(Nurse)
-    nurse.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    nurse.gone = False
-    with nurse.control, theirs, tempfile.TemporaryFile() as words:
+    starter = ForkStarter.__new__(ForkStarter)
+    starter._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    starter.gone = False
+    with starter._control, theirs, tempfile.TemporaryFile() as words:
         for worker in range(3):
             message = json.dumps({"started": worker, "pid": 1}).encode()
             socket.send_fds(theirs, [message], [theirs.fileno(), words.fileno()])
@@ -242,15 +243,14 @@ def test_news_that_came_before_files_ran_out_can_be_closed() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (spare[5], limits[1]))  # five are left
         try:
             with pytest.raises(OSError, match="Too many open files"):
-                for news in nurse.hear():
+                for news in starter.hear():
                     assert isinstance(news, Started)
                     taken.append(news)
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, limits)
         assert [news.worker for news in taken] == [0, 1]
         for news in taken:
-            news.channel.close()
-            os.close(news.last_words)
+            news.close()
 
 
 def test_each_loss_is_told_once_also_when_nothing_was_under_way() -> None:
@@ -260,8 +260,8 @@ def test_each_loss_is_told_once_also_when_nothing_was_under_way() -> None:
             pool.send(FINE[:2], [0, 1])
             pool.recv()
         pool.send(FINE, range(N))
-        arrived = pool.recv()
-        assert arrived.lost.tolist() == [False, False, True, True]
+        received = pool.recv()
+        assert received.lost.tolist() == [False, False, True, True]
         pool.send(FINE)
         assert not pool.recv().lost.any()
         assert "when idle" in pool.faults[0].what
@@ -331,8 +331,8 @@ def test_a_death_in_reset_is_noticed() -> None:
             pool.send(FINE)
             pool.recv()
         pool.send(FINE)
-        arrived = pool.recv()
-        assert arrived.lost.all()
+        received = pool.recv()
+        assert received.lost.all()
         assert len(pool.faults) == 4
         assert "SIGTERM" in pool.faults[0].what
 
@@ -368,13 +368,13 @@ def test_workers_killed_again_and_again_lose_nothing_else() -> None:
         pool.send([odd.FINE] * N, range(N))
         ended_at = time.monotonic() + 2.0
         while time.monotonic() < ended_at:
-            arrived = pool.recv()
+            received = pool.recv()
             for i, reward, lost in zip(
-                arrived.env_ids.tolist(), arrived.rewards.tolist(), arrived.lost, strict=True
+                received.env_ids.tolist(), received.rewards.tolist(), received.lost, strict=True
             ):
                 steps[i] = 0.0 if lost else steps[i] + 1
                 assert reward == steps[i]  # none was counted twice, and none is missing
-            pool.send([odd.FINE] * len(arrived.env_ids))
+            pool.send([odd.FINE] * len(received.env_ids))
             if len(pool.faults) == kills and len(pool.worker_pids) == 2:
                 os.kill(pool.worker_pids[kills % 2], signal.SIGKILL)
                 kills += 1
@@ -426,7 +426,7 @@ def test_closing_leaves_no_process_no_file_and_no_block() -> None:
 
 def test_a_process_that_begins_after_its_caller_is_gone_ends_at_once() -> None:
     reading, writing = os.pipe()
-    program = f"from phalanx.envs.fork_server import die_with; die_with({reading})"
+    program = f"from phalanx.system import die_with; die_with({reading})"
     os.close(writing)
     late = subprocess.run(
         [sys.executable, "-c", program],

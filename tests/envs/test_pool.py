@@ -16,20 +16,20 @@ from gymnasium import spaces
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from phalanx.envs import Arrived, Pool, make_pool
+from phalanx.envs import Pool, Received, make_pool
 from phalanx.errors import ActionError, ConfigError, PhalanxError
 from tests import odd_envs as odd
 
 EVERY_WAY = pytest.mark.parametrize("num_workers", [0, 2])
 
 
-def begun(env: Any, n_envs: int, num_workers: int, **settings: Any) -> tuple[Pool, Arrived]:
+def begun(env: Any, n_envs: int, num_workers: int, **settings: Any) -> tuple[Pool, Received]:
     pool = make_pool(env, n_envs=n_envs, num_workers=num_workers, **settings)
     pool.reset()
     return pool, pool.recv()
 
 
-def played(env: Any, num_workers: int, *, n_envs: int = 5, steps: int = 30) -> list[Arrived]:
+def played(env: Any, num_workers: int, *, n_envs: int = 5, steps: int = 30) -> list[Received]:
     dice = np.random.default_rng(0)
     pool, first = begun(env, n_envs, num_workers, seed=3)
     with pool:
@@ -77,22 +77,22 @@ def test_an_ended_episode_gives_its_statistics_its_last_sight_and_the_next_first
         assert not first.terminated.any()
         for step in range(1, 5):
             pool.send(np.zeros(3, int))
-            arrived = pool.recv()
-            assert arrived.rewards.tolist() == [step] * 3
-            assert not arrived.terminated.any()
-            assert np.isnan(arrived.episode_returns).all()
-            assert (arrived.episode_lengths == -1).all()
-            same(arrived.final_obs, arrived.obs)
+            received = pool.recv()
+            assert received.rewards.tolist() == [step] * 3
+            assert not received.terminated.any()
+            assert np.isnan(received.episode_returns).all()
+            assert (received.episode_lengths == -1).all()
+            same(received.final_obs, received.obs)
         pool.send(np.zeros(3, int))
-        arrived = pool.recv()
-    assert arrived.terminated.all()
-    assert not arrived.truncated.any()
-    assert arrived.episode_returns.tolist() == [1 + 2 + 3 + 4 + 5] * 3
-    assert arrived.episode_lengths.tolist() == [5] * 3
-    assert arrived.final_obs[:, 1].tolist() == [5] * 3
-    same(arrived.final_obs[:, 0], first.obs[:, 0])
-    assert arrived.obs[:, 1].tolist() == [0] * 3
-    assert (arrived.obs[:, 0] != first.obs[:, 0]).all()
+        received = pool.recv()
+    assert received.terminated.all()
+    assert not received.truncated.any()
+    assert received.episode_returns.tolist() == [1 + 2 + 3 + 4 + 5] * 3
+    assert received.episode_lengths.tolist() == [5] * 3
+    assert received.final_obs[:, 1].tolist() == [5] * 3
+    same(received.final_obs[:, 0], first.obs[:, 0])
+    assert received.obs[:, 1].tolist() == [0] * 3
+    assert (received.obs[:, 0] != first.obs[:, 0]).all()
 
 
 @EVERY_WAY
@@ -101,19 +101,19 @@ def test_truncation_is_not_termination(num_workers: int) -> None:
     with pool:
         for _ in range(5):
             pool.send(np.zeros(2, int))
-            arrived = pool.recv()
-    assert arrived.truncated.all()
-    assert not arrived.terminated.any()
+            received = pool.recv()
+    assert received.truncated.all()
+    assert not received.terminated.any()
 
 
 @EVERY_WAY
 def test_an_episode_may_end_at_once(num_workers: int) -> None:
-    for arrived in played_with(odd.EndsAtOnce, num_workers):
-        assert arrived.terminated.all()
-        assert arrived.episode_lengths.tolist() == [1, 1]
+    for received in played_with(odd.EndsAtOnce, num_workers):
+        assert received.terminated.all()
+        assert received.episode_lengths.tolist() == [1, 1]
 
 
-def played_with(env: Any, num_workers: int) -> list[Arrived]:
+def played_with(env: Any, num_workers: int) -> list[Received]:
     pool, _first = begun(env, 2, num_workers)
     with pool:
         rows = []
@@ -133,10 +133,10 @@ def test_infos_come_when_there_are_any_and_masks_always(num_workers: int) -> Non
         seen = []
         for _ in range(5):
             pool.send(np.zeros(2, int))
-            arrived = pool.recv()
-            seen.append(arrived.infos and arrived.infos[1])
-    assert arrived.infos is not None
-    assert arrived.infos[1]["final_info"].pop("action_mask").all()
+            received = pool.recv()
+            seen.append(received.infos and received.infos[1])
+    assert received.infos is not None
+    assert received.infos[1]["final_info"].pop("action_mask").all()
     assert seen == [
         None,
         {"count": 2},
@@ -144,8 +144,8 @@ def test_infos_come_when_there_are_any_and_masks_always(num_workers: int) -> Non
         {"count": 4},
         {"began": True, "final_info": {"count": 5}},
     ]
-    assert arrived.action_masks is not None
-    assert arrived.action_masks.sum() == 2
+    assert received.action_masks is not None
+    assert received.action_masks.sum() == 2
 
 
 @EVERY_WAY
@@ -161,10 +161,10 @@ def test_infos_may_be_larger_than_a_pipe() -> None:
     with pool:
         for _ in range(3):
             pool.send(np.zeros(4, int))
-            arrived = pool.recv()
-    assert arrived.infos is not None
-    assert [len(info["log"]) for info in arrived.infos] == [3_000_000] * 4
-    assert [info["count"] for info in arrived.infos] == [3] * 4
+            received = pool.recv()
+    assert received.infos is not None
+    assert [len(info["log"]) for info in received.infos] == [3_000_000] * 4
+    assert [info["count"] for info in received.infos] == [3] * 4
 
 
 # --- the first k ----------------------------------------------------------------------------------
@@ -178,12 +178,12 @@ def test_the_first_rows_do_not_wait_for_the_slow_one() -> None:
         os.kill(slow, signal.SIGSTOP)
         pool.send([odd.FINE] * 4, [0, 1, 2, 3])
         for _ in range(10):
-            arrived = pool.recv()
-            assert sorted(arrived.env_ids.tolist()) == [0, 2, 3]
+            received = pool.recv()
+            assert sorted(received.env_ids.tolist()) == [0, 2, 3]
             pool.send([odd.FINE] * 3)
         os.kill(slow, signal.SIGCONT)
-        while 1 not in arrived.env_ids:
-            arrived = pool.recv()
+        while 1 not in received.env_ids:
+            received = pool.recv()
             pool.send([odd.FINE] * 3)
 
 
@@ -194,9 +194,9 @@ def test_no_environment_is_left_behind(num_workers: int) -> None:
         pool.reset()
         last_seen = dict.fromkeys(range(8), 0)
         for batch in range(1, 400):
-            arrived = pool.recv()
-            assert len(arrived.env_ids) == 2
-            for i in arrived.env_ids.tolist():
+            received = pool.recv()
+            assert len(received.env_ids) == 2
+            for i in received.env_ids.tolist():
                 last_seen[i] = batch
             pool.send([odd.FINE] * 2)
         if num_workers == 0:  # elsewhere the system may put a worker aside for a while
@@ -236,8 +236,8 @@ def test_some_may_be_stepped_and_others_not(num_workers: int) -> None:
     pool, _first = begun(odd.Counting, 5, num_workers)
     with pool:
         pool.send([0, 0], [4, 1])
-        arrived = pool.recv()
-        assert arrived.env_ids.tolist() == [1, 4]
+        received = pool.recv()
+        assert received.env_ids.tolist() == [1, 4]
         pool.send(np.zeros(5, int), range(5))
         assert pool.recv().rewards.tolist() == [1, 2, 1, 1, 2]
         pool.reset(env_ids=[2])
@@ -250,20 +250,20 @@ def test_under_asyncio_other_tasks_run_meanwhile() -> None:
             ticks.append(time.perf_counter())
             await asyncio.sleep(0.01)
 
-    async def main() -> tuple[Arrived, list[float]]:
+    async def main() -> tuple[Received, list[float]]:
         pool, _first = begun(odd.Sleeps, 4, 2)
         with pool:
             ticks: list[float] = []
             task = asyncio.create_task(meanwhile(ticks))
             used = time.process_time()
             pool.send([odd.ACT_UP, 0, 0, 0])
-            arrived = await pool.recv_async()
+            received = await pool.recv_async()
             assert time.process_time() - used < 0.15  # it took 0.3 s, and did not look all the time
             task.cancel()
-        return arrived, ticks
+        return received, ticks
 
-    arrived, ticks = asyncio.run(main())
-    assert arrived.rewards.tolist() == [1] * 4
+    received, ticks = asyncio.run(main())
+    assert received.rewards.tolist() == [1] * 4
     assert len(ticks) > 10
 
 
@@ -332,16 +332,16 @@ def check_echo(observations: Any, actions: Any, seed: int, num_workers: int) -> 
         for _ in range(4):
             chosen = [actions.sample() for _ in alone]
             pool.send(stacked(actions, chosen))
-            arrived = pool.recv()
+            received = pool.recv()
             answers = [one.step(a) for one, a in zip(alone, chosen, strict=True)]
-            same(arrived.final_obs, stacked(observations, [answer[0] for answer in answers]))
+            same(received.final_obs, stacked(observations, [answer[0] for answer in answers]))
             nexts = [
                 one.reset()[0] if answer[3] else answer[0]
                 for one, answer in zip(alone, answers, strict=True)
             ]
-            same(arrived.obs, stacked(observations, nexts))
-            assert arrived.infos is not None
-            told = [info.get("final_info", info)["action"] for info in arrived.infos]
+            same(received.obs, stacked(observations, nexts))
+            assert received.infos is not None
+            told = [info.get("final_info", info)["action"] for info in received.infos]
             same(told, chosen)
 
 
@@ -497,10 +497,10 @@ def test_auto_tells_apart_what_computes_and_what_waits(
 
 
 def test_each_worker_gets_its_share_of_the_threads() -> None:
-    from phalanx.envs.auto import num_cores
+    from phalanx.machine import count_cores
 
     with make_pool(odd.Environment, n_envs=3, num_workers=3) as pool:
-        assert pool.call("threads") == [str(max(1, num_cores() // 3))] * 3
+        assert pool.call("threads") == [str(max(1, count_cores() // 3))] * 3
 
 
 def test_a_block_of_environments_shares_a_process() -> None:

@@ -197,14 +197,3 @@ def test_what_is_no_name_of_a_module_is_refused(name: str) -> None:
     for env in (f"{name}:make", "a\0"):
         with pytest.raises(ConfigError, match="give a Gymnasium id, or 'module:factory'"):
             make_pool(env, n_envs=2)
-
-
-def test_without_linux_auto_is_serial_and_workers_are_refused(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(sys, "platform", "darwin")
-    with make_pool("CartPole-v1", n_envs=2) as pool:
-        assert pool.reason.startswith("serial: worker processes need Linux, this is darwin")
-        assert pool.worker_pids == []
-    with pytest.raises(ConfigError, match=r"worker processes need Linux.*num_workers=0"):
-        make_pool("CartPole-v1", n_envs=2, num_workers=2)

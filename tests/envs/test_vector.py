@@ -64,8 +64,8 @@ def test_statistics_of_ended_episodes_are_told_apart_from_the_infos() -> None:
     envs.reset()
     for _ in range(5):
         infos = envs.step(np.zeros(2, int))[4]
-    assert envs.arrived.episode_returns.tolist() == [15, 15]
-    assert envs.arrived.episode_lengths.tolist() == [5, 5]
+    assert envs.received.episode_returns.tolist() == [15, 15]
+    assert envs.received.episode_lengths.tolist() == [5, 5]
     assert "episode" not in infos  # where RecordEpisodeStatistics wants to put them
     envs.close()
 
@@ -75,7 +75,7 @@ def test_a_lost_episode_has_no_statistics() -> None:
     envs.reset()
     _obs, _rewards, _terminated, truncated, infos = envs.step(np.array([odd.ACT_UP, odd.FINE]))
     assert truncated.tolist() == infos["lost"].tolist() == [True, False]
-    assert np.isnan(envs.arrived.episode_returns).all()
+    assert np.isnan(envs.received.episode_returns).all()
     envs.close()
 
 

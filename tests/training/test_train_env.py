@@ -19,9 +19,9 @@ import yaml
 from gymnasium import spaces
 
 import phalanx
-from phalanx.cage2.settings import count_cores
 from phalanx.cli.commands import main
 from phalanx.errors import CheckpointError, ConfigError
+from phalanx.machine import count_cores
 from phalanx.training.config import TrainConfig
 from phalanx.training.extension import Extension
 from phalanx.training.folder import RunFolder

@@ -25,14 +25,13 @@ from rich.table import Table
 
 import phalanx
 from phalanx.bench.config import BenchConfig
-from phalanx.cage2.settings import count_cores
 from phalanx.compiled.rule import kernel
 from phalanx.compiled.team import ThreadTeam, join, leave, next_piece
 from phalanx.display import progress_display
 from phalanx.files import write_json
 from phalanx.learn.compiled.mlp import fast
 from phalanx.learn.compiled.policy import Policy
-from phalanx.machine import describe_machine
+from phalanx.machine import count_cores, describe_machine
 from phalanx.training.builders import choose_num_envs, open_recipe
 from phalanx.training.config import TrainConfig
 from phalanx.training.folder import RunFolder

@@ -1,13 +1,12 @@
-"""Seeds and masks of a reset, as Gymnasium means them."""
+"""Seeds of a reset, as Gymnasium means them."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from phalanx.cage2.settings import checked_seed
-from phalanx.errors import ConfigError, KindError
+from phalanx.errors import ConfigError
 
 Seed = int | Sequence[int | None] | None
 
@@ -33,22 +32,3 @@ def spread_seeds(seed: Seed, num_envs: int) -> tuple[npt.NDArray[np.uint64], npt
 def fresh_seeds(num_envs: int) -> npt.NDArray[np.uint64]:
     """Seeds that nobody has had, for those who give none."""
     return np.random.default_rng().integers(2**63, size=num_envs, dtype=np.uint64)
-
-
-def checked_mask(options: dict[str, Any] | None, num_envs: int) -> npt.NDArray[np.bool_]:
-    """The networks that a reset is for: options["reset_mask"], or all."""
-    if options is None or "reset_mask" not in options:
-        return np.ones(num_envs, np.bool_)
-    mask, name = options["reset_mask"], "`options['reset_mask']`"
-    if not isinstance(mask, np.ndarray):
-        raise KindError(f"{name} must be a numpy array of bool, got {type(mask).__name__}")
-    if mask.shape != (num_envs,):
-        raise ConfigError(f"{name} must have shape `({num_envs},)`, got {mask.shape}")
-    if mask.dtype != np.bool_:
-        raise KindError(f"{name} must have `dtype=np.bool_`, got {mask.dtype}")
-    if not mask.any():
-        raise ConfigError(
-            f"{name} must contain a boolean array with at least one True value, "
-            f"got reset_mask={mask}; leave out the reset"
-        )
-    return mask

@@ -1,9 +1,7 @@
 """The names and numbers people give for a game, checked and turned into what the rules use."""
 
-import os
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +9,7 @@ import numpy.typing as npt
 
 from phalanx.cage2.rules.scenario import ALL_RED_AGENTS, DRAWN, NUM_ACTIONS, RED_AGENTS, RULE_SETS
 from phalanx.errors import ActionError, ConfigError, choices
+from phalanx.machine import count_cores
 
 MAX_HORIZON = 10_000
 MAX_THREADS = 1024
@@ -174,18 +173,6 @@ def checked_threads(num_threads: int | str, num_envs: int) -> int:
     if not _is_whole(num_threads) or not 1 <= int(num_threads) <= MAX_THREADS:
         raise ConfigError(f"num_threads must be 1 to {MAX_THREADS}, or 'auto', got {num_threads!r}")
     return min(int(num_threads), num_envs) if COMPILED else 1
-
-
-def count_cores() -> int:
-    """Cores that this process may use: by its affinity, and by the quota of its container."""
-    cores = os.cpu_count() or 1
-    if hasattr(os, "sched_getaffinity"):
-        cores = len(os.sched_getaffinity(0))
-    try:
-        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
-        return max(1, min(cores, round(int(quota) / int(period))))
-    except (OSError, ValueError):  # no such file, or "max": no quota
-        return cores
 
 
 def checked_actions(actions: npt.NDArray[Any], num_envs: int) -> npt.NDArray[np.int64]:

@@ -16,9 +16,10 @@ from phalanx.cage2.env import observation_space
 from phalanx.cage2.picture import picture
 from phalanx.cage2.rules.scenario import DEFAULT_RULES, NUM_ACTIONS
 from phalanx.cage2.rules.turn import Shown
-from phalanx.cage2.seeds import Seed, checked_mask, fresh_seeds, spread_seeds
+from phalanx.cage2.seeds import Seed, fresh_seeds, spread_seeds
 from phalanx.cage2.settings import RedAgent, num_envs_of
 from phalanx.errors import ConfigError, choices
+from phalanx.reset_mask import checked_mask
 
 Array = npt.NDArray[Any]
 

@@ -78,6 +78,7 @@ def _connect(address: str) -> socket.socket:
         # A machine that has lost its power says no farewell: ask it, from the fifth second on.
         line.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for option, seconds in (("TCP_KEEPIDLE", 5), ("TCP_KEEPINTVL", 2), ("TCP_KEEPCNT", 3)):
-            line.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), seconds)
+            if hasattr(socket, option):
+                line.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), seconds)
     line.setblocking(False)
     return line

@@ -6,7 +6,6 @@ without site-packages, so nothing but the standard library is imported here.
 """
 
 import contextlib
-import fcntl
 import os
 import select
 import shutil
@@ -16,6 +15,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+
+with contextlib.suppress(ImportError):  # only Linux has all that is needed here
+    import fcntl
 
 PREFIX, OWNER = "phalanx", "owner"
 IS_OURS = "a folder of phalanx for its own Ray\n"  # in OWNER; locked for as long as it is in use

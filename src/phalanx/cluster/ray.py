@@ -17,10 +17,11 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from phalanx.cage2.settings import count_cores
 from phalanx.cluster.lifeline import Lifeline
 from phalanx.cluster.own_ray import MARK, cleaned_up
 from phalanx.errors import ConfigError, MissingError, PhalanxError, WorkerError
+from phalanx.machine import count_cores
+from phalanx.system import LINUX
 
 CONNECT_S = 5.0  # to find out whether anybody listens at an address
 POLL_S = 0.2  # between looks at whether Ray still lives
@@ -65,6 +66,8 @@ def connected(address: str | None) -> Iterator[Any]:
         until_the_end.enter_context(_quiet_log())
         until_the_end.enter_context(_environment(QUIET | (OWN if address is None else SOON)))
         if address is None:
+            if not LINUX:
+                raise ConfigError("phalanx starts Ray only on Linux: give --ray-address HOST:PORT")
             _ask_for_a_token()
         ray = import_ray()
         folder = None

@@ -10,9 +10,9 @@ from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
-from phalanx.cage2.settings import count_cores
 from phalanx.configs import config_path
 from phalanx.errors import ConfigError
+from phalanx.machine import count_cores
 from phalanx.settings.fields import FolderName, Within, checked, setting_named, without_effect
 from phalanx.settings.flags import from_file, from_words
 from phalanx.training.config import TrainConfig

@@ -6,7 +6,6 @@ with its checksum.
 """
 
 import contextlib
-import fcntl
 import hashlib
 import os
 import pickle
@@ -22,6 +21,8 @@ import llvmlite
 import numba
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
+
+from phalanx.system import UNIX, Folder, is_ours, open_folder, take_lock
 
 PACKAGE = Path(__file__).parent.parent
 COMPILED_FOLDERS = ("bench", "cage2", "compiled", "learn")
@@ -100,19 +101,11 @@ def taking_turns(is_done: Callable[[], bool]) -> Iterator[None]:
     with contextlib.ExitStack() as after:
         if folder is not None:
             with contextlib.suppress(OSError), open_private(folder) as place:
-                lock = _open(LOCK, os.O_RDWR | os.O_CREAT, place)
+                lock = place.open(LOCK, os.O_RDWR | os.O_CREAT)
                 after.callback(os.close, lock)
-                while not _take(lock) and not is_done() and time.monotonic() < until:
+                while not take_lock(lock) and not is_done() and time.monotonic() < until:
                     time.sleep(0.05)
         yield
-
-
-def _take(lock: int) -> bool:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def say(line: str) -> None:
@@ -141,7 +134,7 @@ def cache_folder() -> Path | None:
         _check_root(folder.parent.stat())
         _make_private(folder)
         with open_private(folder) as place:
-            os.close(_open(LOCK, os.O_RDWR | os.O_CREAT, place))
+            os.close(place.open(LOCK, os.O_RDWR | os.O_CREAT))
     except _NotOurs as error:
         what = f"will not load code from {folder} ({error})"
     except OSError as error:
@@ -177,29 +170,26 @@ def _make_private(folder: Path) -> None:
 
 def _check_root(status: os.stat_result) -> None:
     """A folder that others share must at least keep them from what is not theirs: be sticky."""
-    if status.st_mode & stat.S_ISVTX:
+    if not UNIX or status.st_mode & stat.S_ISVTX:
         return
-    if status.st_uid not in (0, os.geteuid()):
+    if status.st_uid != 0 and not is_ours(status):
         raise _NotOurs("the folder above belongs to another user")
     if status.st_mode & stat.S_IWOTH:
         raise _NotOurs("everybody can write to the folder above")
 
 
 @contextlib.contextmanager
-def open_private(folder: Path) -> Iterator[int]:
-    """A descriptor of a folder that is ours alone: whoever moves it cannot change what we read."""
+def open_private(folder: Path) -> Iterator[Folder]:
+    """A folder that is ours alone: whoever moves it cannot change what we read."""
     if folder.is_symlink():
         raise _NotOurs("it is a link")
-    place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        status = os.fstat(place)
-        if status.st_uid != os.geteuid():
+    with open_folder(folder) as place:
+        status = place.status()
+        if not is_ours(status):
             raise _NotOurs("it belongs to another user")
-        if status.st_mode & OTHERS_MAY_WRITE:
+        if UNIX and status.st_mode & OTHERS_MAY_WRITE:
             raise _NotOurs("other users can write to it")
         yield place
-    finally:
-        os.close(place)
 
 
 # --- files in it ----------------------------------------------------------------------------------
@@ -209,21 +199,14 @@ def _with_checksum(name: str, code: bytes) -> bytes:
     return DIGEST(name.encode() + b"\0" + code).digest() + code
 
 
-def _open(name: str, flags: int, place: int) -> int:
-    file = os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=place)
-    if flags & os.O_CREAT:
-        os.fchmod(file, 0o600)  # whatever the umask
-    return file
-
-
-def _read(place: int, name: str) -> bytes:
-    with open(_open(name, os.O_RDONLY, place), "rb") as file:
+def _read(place: Folder, name: str) -> bytes:
+    with open(place.open(name, os.O_RDONLY), "rb") as file:
         return file.read()
 
 
-def _write(place: int, name: str, content: bytes) -> None:
+def _write(place: Folder, name: str, content: bytes) -> None:
     """Whole or not at all; what a killed process has left is written over by the next."""
     unfinished = f"{name}.tmp"
-    with open(_open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, place), "wb") as file:
+    with open(place.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as file:
         file.write(content)
-    os.replace(unfinished, name, src_dir_fd=place, dst_dir_fd=place)
+    place.replace(unfinished, name)

@@ -3,6 +3,6 @@
 from phalanx.envs.faults import Fault
 from phalanx.envs.making import make_pool
 from phalanx.envs.pool import Pool
-from phalanx.envs.received import Arrived
+from phalanx.envs.received import Received
 
-__all__ = ["Arrived", "Fault", "Pool", "make_pool"]
+__all__ = ["Fault", "Pool", "Received", "make_pool"]

@@ -1,7 +1,8 @@
 """How many workers are worth having, and why, in one line."""
 
 import math
-import os
+
+from phalanx.machine import count_cores
 
 WORTH_IT_S = 150e-6  # a round of the whole pool that takes less is over before workers are awake
 MOST_WORKERS = 128
@@ -15,13 +16,13 @@ def choose_workers(n_envs: int, step_s: float, cpu_share: float) -> tuple[int, s
     An environment that computes wants as many as there are cores; one that waits wants as many as
     keep the cores busy.
     """
-    cores = num_cores()
+    cores = count_cores()
     took = f"a step takes {_duration(step_s)}, {cpu_share:.0%} of it computing"
     if n_envs == 1:
         return 0, f"serial: one environment; {took}"
     if waits(step_s, cpu_share):
         # Twice what keeps the cores busy on average: they do not all wait at the same time. By
-        # powers of two, lest the number differ with every trial.
+        # powers of two, so that the number does not differ with every trial.
         wanted = 2 ** math.ceil(math.log2(2 * cores / max(cpu_share, 0.01)))
         most = min(n_envs, MOST_WORKERS, max(cores, int(_free_mb() / 2 / WORKER_MB)))
         count = max(min(wanted, most), min(cores, n_envs))
@@ -48,11 +49,6 @@ def choose_num_envs(step_s: float, cpu_share: float) -> int:
 def waits(step_s: float, cpu_share: float) -> bool:
     """Whether an environment mostly waits, and long enough for others to run meanwhile."""
     return cpu_share < 0.5 and step_s > 100e-6
-
-
-def num_cores() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _duration(seconds: float) -> str:

@@ -1,7 +1,7 @@
 """The environments of one process, stepped one after the other.
 
 The same code serves in the caller's process and in a worker, so that both give the same rows. An
-environment that raises, or gives what its space does not allow, is built anew; the rest of the
+environment that raises, or gives what its space does not allow, is built again; the rest of the
 block goes on.
 """
 
@@ -114,12 +114,8 @@ class Block:
 
     def _play(self, remaining: Iterable[int]) -> None:
         now, worker, publish, steps = self._now, self._worker, self._publish, self._steps
-        read_action, write, flags, rewards = (
-            self._read_action,
-            self._write,
-            self._flags,
-            self._rewards,
-        )
+        read_action, write = self._read_action, self._write
+        flags, rewards = self._flags, self._rewards
         returns, lengths = self._returns, self._lengths
         highest, lowest = float("inf"), -float("inf")
         for i in remaining:
@@ -218,7 +214,7 @@ class Block:
     # --- an environment that failed ---------------------------------------------------------------
 
     def _replace(self, i: int, error: Exception, *, stepped: bool) -> None:
-        """Build environment i anew until it begins an episode; its row says that one was lost."""
+        """Build environment i again until it begins an episode; its row says that one was lost."""
         has_action = stepped and isinstance(self._board.action_layout, Layout)
         action = self._read_action(i) if has_action else None
         pause_s = 0.0

@@ -7,11 +7,14 @@ import array
 import errno
 import os
 import pickle
+import select
 import socket
 import struct
 from typing import Any
 
 import cloudpickle
+
+from phalanx.system import DONT_WAIT
 
 HEADER = struct.Struct("<Q")
 PIECE = 1 << 20
@@ -55,9 +58,9 @@ class Channel:
 
     def receive(self) -> list[Any]:
         """All messages that are there, without waiting. A message cut off by a death is dropped."""
-        while not self.closed:
+        while not self.closed and (DONT_WAIT or select.select([self._end], [], [], 0)[0]):
             try:
-                piece = self._end.recv(PIECE, socket.MSG_DONTWAIT)
+                piece = self._end.recv(PIECE, DONT_WAIT)
             except BlockingIOError:
                 break
             except ConnectionError:

@@ -11,6 +11,8 @@ from typing import Any
 
 from gymnasium import Env
 
+from phalanx.system import UNIX
+
 CLOSE_S = 60.0  # for all environments of a process together
 
 
@@ -39,7 +41,8 @@ class _Late(BaseException):
 def _at_most(seconds: float) -> Iterator[None]:
     """Interrupt Python code that takes longer: in the main thread, if nobody else sets alarms."""
     usable = (
-        threading.current_thread() is threading.main_thread()
+        UNIX
+        and threading.current_thread() is threading.main_thread()
         and signal.getsignal(signal.SIGALRM) == signal.SIG_DFL
     )
     if not usable:

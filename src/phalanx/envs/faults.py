@@ -1,6 +1,5 @@
 """What is known of an environment or a worker that failed."""
 
-import resource
 import signal
 import threading
 from collections.abc import Callable
@@ -46,6 +45,22 @@ class Fault:
         return "\n".join(lines)
 
 
+def failed_env(
+    worker: int | None, env_id: int, what: str, trace: str, action: Any, memory_mb: float | None
+) -> Fault:
+    """An environment that raised, or gave what its space does not allow."""
+    where = "" if worker is None else f" in worker {worker}"
+    return Fault(
+        what=f"environment {env_id}{where} failed: {what}",
+        env_id=env_id,
+        worker=worker,
+        lost=(env_id,),
+        traceback=trace,
+        memory_mb=memory_mb,
+        last_action=action,
+    )
+
+
 class FaultLog:
     """Keeps the faults of a pool, tells of each, and raises when there have been too many."""
 
@@ -75,9 +90,11 @@ class FaultLog:
             )
 
 
-def how_it_ended(status: int) -> tuple[str, int | None, str | None]:
-    """A process's wait status in words, as an exit code and as a signal's name."""
-    code = -(status & 0x7F) if status & 0x7F else status >> 8
+def how_it_ended(code: int) -> tuple[str, int | None, str | None]:
+    """How a process ended in words, as an exit code and as a signal's name.
+
+    code: as Python gives it, the number of a signal if negative.
+    """
     if code >= 0:
         return f"exited with code {code}", code, None
     try:
@@ -86,7 +103,3 @@ def how_it_ended(status: int) -> tuple[str, int | None, str | None]:
         name = f"signal {-code}"
     hint = "; the system may have been out of memory" if name == "SIGKILL" else ""
     return f"was killed by {name}{hint}", None, name
-
-
-def peak_memory_mb() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

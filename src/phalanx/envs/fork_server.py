@@ -10,7 +10,6 @@ which hangs or crashes at its first step does so there.
 import contextlib
 import dataclasses
 import faulthandler
-import fcntl
 import gc
 import json
 import os
@@ -23,10 +22,10 @@ from collections.abc import Callable
 from typing import Any
 
 from phalanx.envs.channel import Channel, receive_files
+from phalanx.envs.starter import TRY_OUT
 from phalanx.envs.trial import report_trial
-from phalanx.envs.worker import Setup, work
-
-TRIAL = -1  # in place of a worker's number
+from phalanx.envs.worker import PoolSetup, work
+from phalanx.system import Bell, MemoryFile, die_with, unnamed_file
 
 
 def main(control_fd: int, factory_fd: int, life_fd: int) -> None:
@@ -46,15 +45,15 @@ def main(control_fd: int, factory_fd: int, life_fd: int) -> None:
     gc.freeze()  # what is here already stays shared with the workers
     _say(control, {"ready": os.getpid()})
     with contextlib.suppress(ConnectionError):  # the caller has left, and so shall we
-        Nursery(control, life_fd, factory).serve()
+        ForkServer(control, life_fd, factory).serve()
 
 
-class Nursery:
-    """Follows the caller's orders: try an environment, employ workers, start one of them."""
+class ForkServer:
+    """Follows the caller's orders: try an environment, set up workers, start one of them."""
 
     def __init__(self, control: socket.socket, life_fd: int, factory: Any) -> None:
         self._control, self._life_fd, self._factory = control, life_fd, factory
-        self._setup: Setup | None = None
+        self._setup: PoolSetup | None = None
         self._children: dict[int, tuple[int, int]] = {}  # by the process's handle: worker, pid
         self._poll = select.poll()
         self._poll.register(control, select.POLLIN)
@@ -63,7 +62,7 @@ class Nursery:
         while True:
             for fd, _event in self._poll.poll():
                 if fd != self._control.fileno():
-                    self._bury(fd)
+                    self._note_end(fd)
                     continue
                 message, files = receive_files(self._control)
                 if not message:
@@ -72,30 +71,32 @@ class Nursery:
 
     def _follow(self, order: dict[str, Any], files: list[int]) -> None:
         if "try" in order:
-            self._fork(TRIAL, lambda channel: report_trial(channel, self._factory, **order["try"]))
-        elif "employ" in order:
+            self._fork(
+                TRY_OUT, lambda channel: report_trial(channel, self._factory, **order["try"])
+            )
+        elif "set_up" in order:
             with open(files[0], "rb") as file:
-                setup: Setup = pickle.load(file)
-            self._setup = dataclasses.replace(setup, memory_fd=files[1], bell_fds=[])
+                setup: PoolSetup = pickle.load(file)
+            self._setup = dataclasses.replace(setup, memory=MemoryFile(files[1]))
         elif "bells" in order:
             assert self._setup is not None
-            self._setup.bell_fds.extend(files)
+            self._setup.bells.update(enumerate(map(Bell, files), order["bells"]))
         else:
             setup, number = self._setup, order["start"]  # type: ignore[assignment]
             self._fork(number, lambda channel: work(setup, self._factory, number, channel))
 
-    def _bury(self, handle: int) -> None:
+    def _note_end(self, handle: int) -> None:
         worker, pid = self._children.pop(handle)
         self._poll.unregister(handle)
         os.close(handle)
         _pid, status, used = os.wait4(pid, 0)
-        memory_mb = used.ru_maxrss / 1024
-        _say(self._control, {"ended": worker, "pid": pid, "status": status, "mb": memory_mb})
+        code, memory_mb = os.waitstatus_to_exitcode(status), used.ru_maxrss / 1024
+        _say(self._control, {"ended": worker, "pid": pid, "code": code, "mb": memory_mb})
 
     def _fork(self, number: int, task: Callable[[Channel], int]) -> None:
         """Start a child; the caller gets its end of a channel, and the file of its last words."""
         callers_end, workers_end = socket.socketpair()
-        last_words = os.memfd_create(f"phalanx-worker-{number}")
+        last_words = unnamed_file()
         sys.stdout.flush()
         sys.stderr.flush()
         pid = os.fork()
@@ -135,21 +136,6 @@ def _live(task: Callable[[Channel], int], life_fd: int, channel: Channel, last_w
             sys.stdout.flush()
             sys.stderr.flush()
         os._exit(code)
-
-
-def die_with(life_fd: int) -> None:
-    """Be killed, with the whole process group, as soon as nobody holds the other end of this pipe.
-
-    The kernel does it, so it works for a process that hangs in compiled code, and however the
-    caller's process ended. (A signal on the death of the parent *thread* would not do: the pool may
-    have been made in a thread that ends early.)
-    """
-    own = os.open(f"/proc/self/fd/{life_fd}", os.O_RDONLY | os.O_NONBLOCK)
-    fcntl.fcntl(own, fcntl.F_SETOWN, -os.getpgrp())
-    fcntl.fcntl(own, fcntl.F_SETSIG, signal.SIGKILL)
-    fcntl.fcntl(own, fcntl.F_SETFL, fcntl.fcntl(own, fcntl.F_GETFL) | os.O_ASYNC)
-    if select.select([own], [], [], 0)[0]:  # it was too late already
-        os.killpg(0, signal.SIGKILL)
 
 
 def _volunteer_for_memory() -> None:

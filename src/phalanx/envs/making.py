@@ -3,15 +3,22 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
+from gymnasium import Env
 from gymnasium.vector import AutoresetMode
 
 from phalanx.envs.auto import choose_num_envs, choose_workers
+from phalanx.envs.closing import close_in_time
 from phalanx.envs.factories import Factory, OneEach, WithOptions
 from phalanx.envs.faults import Fault, FaultLog
 from phalanx.envs.first_try import try_first
 from phalanx.envs.pool import ObservationMode, Pool
+from phalanx.envs.serial import Serial
 from phalanx.envs.settings import Count, checked_rules, checked_settings
-from phalanx.envs.trial import EnvSpec, factory_of
+from phalanx.envs.shared_memory import Board, Shape
+from phalanx.envs.starter import Starter
+from phalanx.envs.trial import EnvSpec, EnvTraits, factory_of
+from phalanx.envs.worker import PoolSetup
+from phalanx.envs.workers import Workers, open_workers
 from phalanx.errors import ConfigError
 
 
@@ -75,7 +82,7 @@ def make_pool(
         factory = WithOptions(factory, options)
     if not trial and "auto" in (count, asked_for):
         raise ConfigError("trial = False: n_envs and num_workers must be numbers, not 'auto'")
-    shown, nurse, why_here, tried_env = try_first(
+    shown, starter, why_here, tried_env = try_first(
         factory,
         name,
         seed=seed,
@@ -96,20 +103,45 @@ def make_pool(
     else:
         workers = min(asked_for, count)
         reason = f"{workers} workers: as asked for"
-    pool = Pool(
-        shown, count, count if wait_for == "all" else wait_for,
-        seed=seed, rules=rules, observation_mode=observation_mode,
-        log=FaultLog(max_restarts, on_fault),
-    )  # fmt: skip
-    pool.reason = reason
-    if workers == 0:
-        if nurse is not None:
-            nurse.close()
-        pool.use_this_process(factory, infos, tried_env)
-    else:
-        assert nurse is not None
-        pool.use_workers(nurse, workers, infos, step_timeout, start_timeout)
-    return pool
+    if workers and starter is not None:
+        reason += starter.note
+    setup = PoolSetup(
+        observation_space=shown.observations.space,
+        action_space=shown.actions.space,
+        shape=Shape(count, workers, shown.num_masked),
+        seed=seed,
+        infos=infos,
+        rules=rules,
+        wait_for=count if wait_for == "all" else wait_for,
+        step_timeout_s=step_timeout,
+        start_timeout_s=start_timeout,
+    )
+    log = FaultLog(max_restarts, on_fault)
+    board, runner = _open_runner(setup, shown, factory, starter, tried_env, log)
+    return Pool(setup, shown, board, runner, log, observation_mode=observation_mode, reason=reason)
+
+
+def _open_runner(
+    setup: PoolSetup,
+    traits: EnvTraits,
+    factory: Factory,
+    starter: Starter | None,
+    tried_env: Env[Any, Any] | None,
+    log: FaultLog,
+) -> tuple[Board, Serial | Workers]:
+    """Let workers build the environments, or build them here."""
+    if setup.shape.num_workers:
+        assert starter is not None
+        return open_workers(setup, traits, starter, log)
+    if starter is not None:
+        starter.close()
+    board, here = Board(setup.shape, traits.observations, traits.actions), None
+    try:
+        here = Serial(setup, factory, board, log)
+    finally:
+        if tried_env is not None and (here is None or tried_env not in here.envs.values()):
+            close_in_time([tried_env])
+    return board, here
 
 
 def opened(pool: Pool | Sequence[Factory], settings: dict[str, Any]) -> Pool:

@@ -3,8 +3,8 @@
     with make_pool("CartPole-v1", n_envs=32, wait_for=8) as pool:
         pool.reset()
         while training:
-            arrived = pool.recv()                         # the first 8 rows that are ready
-            pool.send(policy(arrived.obs), arrived.env_ids, version)
+            received = pool.recv()                         # the first 8 rows that are ready
+            pool.send(policy(received.obs), received.env_ids, version)
 
 `wait_for="all"` is synchronous stepping. With less, a slow environment is absent from this batch
 and present in a later one; rows are handed out in the order in which they became ready, so no ready
@@ -21,17 +21,14 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import Env, Space
 
-from phalanx.envs.closing import close_in_time
-from phalanx.envs.factories import Factory
 from phalanx.envs.faults import Fault, FaultLog, PoolClosed
-from phalanx.envs.fork_client import Nurse
 from phalanx.envs.processes import CLOSE_S, TICK_S
-from phalanx.envs.received import Arrived, Quiet, gather, quiet
+from phalanx.envs.received import Quiet, Received, gather, quiet
 from phalanx.envs.serial import Serial
-from phalanx.envs.settings import Rules
-from phalanx.envs.shared_memory import BEGIN, SEED, WITH_OPTIONS, Board, Ints, Shape
-from phalanx.envs.trial import Trial
-from phalanx.envs.workers import Workers, open_workers
+from phalanx.envs.shared_memory import BEGIN, SEED, WITH_OPTIONS, Board, Ints, seed_of
+from phalanx.envs.trial import EnvTraits
+from phalanx.envs.worker import PoolSetup
+from phalanx.envs.workers import Workers
 from phalanx.errors import ConfigError, PhalanxError
 
 ObservationMode = Literal["same", "different"] | tuple[Space[Any], Space[Any]]
@@ -41,81 +38,37 @@ EnvIds = npt.ArrayLike | Sequence[int]
 class Pool:
     """Environments that are stepped together; see `make_pool`."""
 
-    reason = ""
-    """why there are as many workers as there are"""
-
     def __init__(
         self,
-        trial: Trial,
-        n_envs: int,
-        wait_for: int,
-        *,
-        seed: int,
-        rules: Rules,
-        observation_mode: ObservationMode,
+        setup: PoolSetup,
+        traits: EnvTraits,
+        board: Board,
+        runner: Serial | Workers,
         log: FaultLog,
+        *,
+        observation_mode: ObservationMode,
+        reason: str,
     ) -> None:
-        self.n_envs, self.wait_for, self.seed = n_envs, wait_for, seed
-        self._rules = rules
-        self.autoreset_mode = rules.autoreset
+        self.n_envs, self.wait_for, self.seed = setup.shape.n_envs, setup.wait_for, setup.seed
+        self.reason = reason
+        """why there are as many workers as there are"""
+        self.autoreset_mode = setup.rules.autoreset
         self.observation_mode = observation_mode
-        self.render_mode, self.mask_dtype = trial.render_mode, trial.mask_dtype
-        self.single_observation_space = trial.observations.space
-        self.single_action_space = trial.actions.space
-        self.metadata = trial.metadata
-        self._log = log
-        self._trial = trial
-        self._runner: Serial | Workers | None = None
-        self._out = np.zeros(n_envs, np.bool_)  # asked for, and not yet received
+        self.render_mode, self.mask_dtype = traits.render_mode, traits.mask_dtype
+        self.single_observation_space = traits.observations.space
+        self.single_action_space = traits.actions.space
+        self.metadata = traits.metadata
+        self._traits, self._board, self._log = traits, board, log
+        # Those of the first reset, and of environments that have to begin again.
+        board.seeds[:] = [seed_of(self.seed, i) for i in range(self.n_envs)]
+        self._runner: Serial | Workers | None = runner
+        self._out = np.zeros(self.n_envs, np.bool_)  # asked for, and not yet received
         self._num_out = 0
-        self._versions: Ints = np.zeros(n_envs, np.int64)
+        self._versions: Ints = np.zeros(self.n_envs, np.int64)
         self._last_ids: Ints | None = None  # as received, while nothing was sent for them
         self._seeded = False
-        self._board: Board
         self._at_work, self._closing = threading.RLock(), threading.RLock()
         self._failure: Exception | None = None  # noticed while nobody waited
-
-    def use_this_process(
-        self, factory: Factory, infos: bool, tried_env: Env[Any, Any] | None
-    ) -> None:
-        """Build the environments here."""
-        shape = Shape(self.n_envs, 0, self._trial.num_masked)
-        self._board = Board(shape, self._trial.observations, self._trial.actions)
-        self._set_seeds()
-        try:
-            self._runner = Serial(
-                factory, self._board, infos=infos, rules=self._rules, on_fault=self._log
-            )
-        finally:
-            if tried_env is not None and (self._runner is None or tried_env not in self.envs):
-                close_in_time([tried_env])
-
-    def use_workers(
-        self,
-        nurse: Nurse,
-        num_workers: int,
-        infos: bool,
-        step_timeout: float,
-        start_timeout: float,
-    ) -> None:
-        """Let workers build them."""
-        self._board, self._runner = open_workers(
-            self._trial,
-            nurse,
-            Shape(self.n_envs, num_workers, self._trial.num_masked),
-            seed=self.seed,
-            infos=infos,
-            rules=self._rules,
-            each_row=self.wait_for < self.n_envs,
-            step_timeout_s=step_timeout,
-            start_timeout_s=start_timeout,
-            on_fault=self._log,
-        )
-        self._set_seeds()
-
-    def _set_seeds(self) -> None:
-        """Those that environments get at their first reset, or when they have to begin anew."""
-        self._board.seeds[:] = [seed_of(self.seed, i) for i in range(self.n_envs)]
 
     # --- the calls --------------------------------------------------------------------------------
 
@@ -167,11 +120,11 @@ class Pool:
                 ids = self._checked_ids(env_ids, "send")
             everybody = ids is runner.everybody
             which = slice(None) if everybody else ids
-            self._trial.actions.put(self._board.actions, which, actions, ids)
+            self._traits.actions.put(self._board.actions, which, actions, ids)
             self._ask(runner, ids, ids)
             self._versions[which] = version
 
-    def recv(self, timeout: float | None = None) -> Arrived:
+    def recv(self, timeout: float | None = None) -> Received:
         """Wait for the first `wait_for` rows, or for all that were asked for if that is fewer.
 
         timeout: seconds after which TimeoutError is raised; the rows can still be received later.
@@ -182,22 +135,25 @@ class Pool:
             need = self._need()
             prepared = quiet(self._board, need)
             ids = runner.collect(need, timeout)
-            return self._arrived(runner, ids, prepared)
+            return self._received(runner, ids, prepared)
 
     def last_obs(self) -> Any:
         """What every environment showed last, copied; only while nothing is under way."""
         with self._at_work:
             self._open()
             self._at_rest("last_obs()")
-            return self._trial.observations.take(self._board.obs, slice(None))
+            return self._traits.observations.take(self._board.obs, slice(None))
 
-    async def recv_async(self) -> Arrived:
+    async def recv_async(self) -> Received:
         """`recv` for asyncio: other tasks run meanwhile."""
         if isinstance(self._open(), Serial):
             await asyncio.sleep(0)
             return self.recv()
         loop, happened = asyncio.get_running_loop(), asyncio.Event()
         while (fd := self._look()) is not None:
+            if fd < 0:  # nothing tells that something has happened
+                await asyncio.sleep(0.001)
+                continue
             happened.clear()
             loop.add_reader(fd, happened.set)
             try:
@@ -223,7 +179,7 @@ class Pool:
 
     def row(self, observations: Any, i: int) -> Any:
         """Environment i's of the observations of all, in the structure of the space."""
-        return self._trial.observations.row(observations, i, self.n_envs)
+        return self._traits.observations.row(observations, i, self.n_envs)
 
     def call(
         self, name: str, *args: Any, env_ids: Sequence[int] | None = None, **kwargs: Any
@@ -387,7 +343,7 @@ class Pool:
             raise ConfigError(f"reset: {len(seed)} seeds for {len(ids)} environments")
         return [None if one is None else int(one) for one in seed]
 
-    def _arrived(self, runner: Serial | Workers, ids: Ints, prepared: Quiet) -> Arrived:
+    def _received(self, runner: Serial | Workers, ids: Ints, prepared: Quiet) -> Received:
         everybody = ids is runner.everybody
         which: slice | Ints
         if everybody:
@@ -404,8 +360,3 @@ class Pool:
         self._last_ids = ids
         versions = self._versions.copy() if everybody else self._versions[ids]
         return gather(self._board, runner, ids, which, versions, prepared)
-
-
-def seed_of(seed: int, i: int) -> int:
-    """The seed of environment i: it depends on nothing but these two numbers."""
-    return int(np.random.SeedSequence([seed, i]).generate_state(1)[0])

@@ -16,7 +16,7 @@ Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 
 
-class Arrived(NamedTuple):
+class Received(NamedTuple):
     """Some rows, one for each environment that is ready: copies, for the caller to keep."""
 
     env_ids: Ints
@@ -35,7 +35,7 @@ class Arrived(NamedTuple):
     episode_lengths: Ints
     """int64 [k]; of the episode that ended here, -1 in other rows"""
     lost: Bools
-    """bool [k]; the environment failed and begins anew: its episode is truncated and not to be
+    """bool [k]; the environment failed and begins again: its episode is truncated and not to be
     counted; the action was not played, and `final_obs` is no successor of anything"""
     versions: Ints
     """int64 [k]; the version that was sent with the action"""
@@ -67,11 +67,11 @@ def gather(
     which: slice | Ints,
     versions: Ints,
     prepared: Quiet,
-) -> Arrived:
+) -> Received:
     """Copies of the rows `ids`; `which` is a slice if they are all."""
     layout = board.observations
     if isinstance(layout, Objects):
-        runner.fetch_values(ids)
+        runner.read_messages(ids)
     obs = final_obs = layout.take(board.obs, which)
     if isinstance(which, slice):
         rewards, flags = board.rewards.copy(), board.flags
@@ -84,7 +84,7 @@ def gather(
         lost = flags & LOST != 0
         ended = terminated | truncated
         if lost.any():
-            runner.hear_of(ids[lost].tolist())
+            runner.read_messages(ids[lost])
         if ended.any():
             over = ids[ended]
             returns[ended] = board.episode_returns[over]
@@ -103,7 +103,7 @@ def gather(
                 runner.info(i) if has else {} for i, has in zip(ids.tolist(), told, strict=True)
             ]
     masks = board.masks[ids] if board.shape.num_masked else None
-    return Arrived(
+    return Received(
         ids,
         obs,
         rewards,

@@ -50,12 +50,12 @@ class PoolVecEnv(VecEnv):  # type: ignore[misc]
     def reset(self) -> Any:
         seeds = self._seeds if any(seed is not None for seed in self._seeds) else None
         self.pool.reset(seeds, options=self._options if any(self._options) else None)
-        arrived = self.pool.recv()
-        self.reset_infos = arrived.infos or [{} for _ in range(self.num_envs)]
-        self._masks = arrived.action_masks
+        received = self.pool.recv()
+        self.reset_infos = received.infos or [{} for _ in range(self.num_envs)]
+        self._masks = received.action_masks
         self._reset_seeds()
         self._reset_options()
-        return arrived.obs
+        return received.obs
 
     def step_async(self, actions: Any) -> None:
         if isinstance(self.action_space, spaces.Dict | spaces.Tuple) and not isinstance(
@@ -65,10 +65,10 @@ class PoolVecEnv(VecEnv):  # type: ignore[misc]
         self.pool.send(actions)
 
     def step_wait(self) -> tuple[Any, Array, Array, list[dict[str, Any]]]:
-        arrived = self.pool.recv()
-        self._masks = arrived.action_masks
-        infos = [dict(info) for info in arrived.infos or [{}] * self.num_envs]
-        dones = arrived.terminated | arrived.truncated
+        received = self.pool.recv()
+        self._masks = received.action_masks
+        infos = [dict(info) for info in received.infos or [{}] * self.num_envs]
+        dones = received.terminated | received.truncated
         for i in range(self.num_envs):
             if not dones[i]:
                 infos[i]["TimeLimit.truncated"] = False
@@ -76,18 +76,18 @@ class PoolVecEnv(VecEnv):  # type: ignore[misc]
             self.reset_infos[i] = {k: v for k, v in infos[i].items() if k != "final_info"}
             infos[i] = {
                 **infos[i].get("final_info", {}),
-                "terminal_observation": self.pool.row(arrived.final_obs, i),
-                "TimeLimit.truncated": bool(arrived.truncated[i] and not arrived.terminated[i]),
+                "terminal_observation": self.pool.row(received.final_obs, i),
+                "TimeLimit.truncated": bool(received.truncated[i] and not received.terminated[i]),
             }
-            if arrived.lost[i]:
+            if received.lost[i]:
                 infos[i]["lost"] = True
             else:
                 statistics = {
-                    "r": float(arrived.episode_returns[i]),
-                    "l": int(arrived.episode_lengths[i]),
+                    "r": float(received.episode_returns[i]),
+                    "l": int(received.episode_lengths[i]),
                 }
                 infos[i].setdefault("episode", statistics)  # a Monitor's own come first
-        return arrived.obs, arrived.rewards.astype(np.float32), dones, infos
+        return received.obs, received.rewards.astype(np.float32), dones, infos
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
         """bool [N, actions], for sb3-contrib's MaskablePPO."""

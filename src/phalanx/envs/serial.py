@@ -8,11 +8,11 @@ import numpy as np
 
 from phalanx.envs.block import Block, Info
 from phalanx.envs.factories import Factory
-from phalanx.envs.faults import Fault, PoolClosed, peak_memory_mb
+from phalanx.envs.faults import PoolClosed, failed_env
 from phalanx.envs.processes import OnFault
-from phalanx.envs.settings import Rules
 from phalanx.envs.shared_memory import Board, Ints
-from phalanx.envs.worker import use
+from phalanx.envs.worker import PoolSetup, use
+from phalanx.system import peak_memory_mb
 
 
 class Serial:
@@ -21,15 +21,7 @@ class Serial:
     num_workers = 0
     pids: tuple[int, ...] = ()
 
-    def __init__(
-        self,
-        factory: Factory,
-        board: Board,
-        *,
-        infos: bool,
-        rules: Rules,
-        on_fault: OnFault,
-    ) -> None:
+    def __init__(self, setup: PoolSetup, factory: Factory, board: Board, on_fault: OnFault) -> None:
         self._on_fault, self._left = on_fault, False
         self._options: dict[int, dict[str, Any]] = {}
         self.everybody: Ints = np.arange(board.shape.n_envs)
@@ -40,24 +32,14 @@ class Serial:
             board,
             worker=0,
             report=self._report,
-            infos=infos,
-            rules=rules,
+            infos=setup.infos,
+            rules=setup.rules,
             post=lambda _kind, i: self._options[i],
         )
         self._waiting: deque[int] = deque()
 
     def _report(self, env_id: int, what: str, trace: str, action: Any) -> None:
-        self._on_fault(
-            Fault(
-                what=f"environment {env_id} failed: {what}",
-                env_id=env_id,
-                worker=None,
-                lost=(env_id,),
-                traceback=trace,
-                memory_mb=peak_memory_mb(),
-                last_action=action,
-            )
-        )
+        self._on_fault(failed_env(None, env_id, what, trace, action, peak_memory_mb()))
         if self._left:  # who is told may have closed us
             raise PoolClosed("the pool was closed")
 
@@ -82,11 +64,8 @@ class Serial:
         """The options of the reset of environment i that is asked for next."""
         self._options[i] = deepcopy(options)
 
-    def fetch_values(self, ids: Ints) -> None:
-        """They are on the board already."""
-
-    def hear_of(self, lost: list[int]) -> None:
-        """Faults were told when they happened."""
+    def read_messages(self, ids: Ints) -> None:
+        """Values are on the board already, and faults were told when they happened."""
 
     def call(self, i: int, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return use(self._block.envs[i], name, args, kwargs)

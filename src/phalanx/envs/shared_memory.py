@@ -1,11 +1,10 @@
 """One block of memory with all that crosses between processes at a step, as named arrays.
 
-The block is a file without a name (memfd): it is gone when the last process that maps it is gone,
-however that happens, and nothing can be left in /dev/shm.
+The block is a file without a name: it is gone when the last process that maps it is gone, however
+that happens, and nothing can be left in /dev/shm.
 """
 
-import mmap
-import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +17,9 @@ from phalanx.envs.objects import Objects
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
 
-LINE = 64  # arrays begin on a cache line of their own, so that writers do not disturb each other
+CACHE_LINE = (
+    64  # arrays begin on a cache line of their own, so that writers do not disturb each other
+)
 
 # Bits of `flags`.
 TERMINATED, TRUNCATED, LOST, INFO = 1, 2, 4, 8
@@ -57,16 +58,16 @@ class Board:
         shape: Shape,
         observations: Layout | Objects,
         actions: Layout | Objects,
-        fd: int | None = None,
+        allocate: Callable[[int], Any] = bytearray,
     ) -> None:
-        """Lay the arrays out in the file `fd`, or in this process's own memory."""
+        """Lay the arrays out in memory of which allocate(size) gives so many bytes."""
         self.shape, self.observations, self.action_layout = shape, observations, actions
         n, w = shape.n_envs, max(shape.num_workers, 1)
         self._end = 0
         self._memory: Any = None
         for lay_out in (False, True):  # first to know the size
             if lay_out:
-                self._memory = _map(fd, self._end)
+                self._memory = allocate(self._end)
                 self._end = 0
             self.obs = observations.rows(self._rows)
             self.final_obs = observations.rows(self._rows)
@@ -78,13 +79,13 @@ class Board:
             self.masks = self._array(np.bool_, n, shape.num_masked)
             self.orders = self._array(np.int8, n)
             self.seeds = self._array(np.int64, n)
-            self.losses = self._array(np.int64, n)  # how often environment i has been built anew
+            self.losses = self._array(np.int64, n)  # how often environment i has been built again
             self.requests: Ints = self._array(np.int64, n)  # each worker has the part of its block
             self.finished: Ints = self._array(np.int64, n)
             self.sent: Ints = self._array(np.int64, w)
             self.done: Ints = self._array(np.int64, w)
             # What each worker is at, IDLE if nothing: written at every step, so a line for each.
-            self.now: Ints = self._array(np.int64, w * LINE // 8)[:: LINE // 8]
+            self.now: Ints = self._array(np.int64, w * CACHE_LINE // 8)[:: CACHE_LINE // 8]
             self.asleep: Ints = self._array(np.int64, w + 1)  # the last one is the caller
             self.goal: Ints = self._array(np.int64, 1)  # finished rows that the caller waits for
 
@@ -98,7 +99,7 @@ class Board:
         dtype = np.dtype(dtype)
         size = int(np.prod(shape, dtype=np.int64))
         start = self._end
-        self._end = start + -(-max(size * dtype.itemsize, 1) // LINE) * LINE
+        self._end = start + -(-max(size * dtype.itemsize, 1) // CACHE_LINE) * CACHE_LINE
         if self._memory is None:
             return np.empty(0, dtype)
         return np.frombuffer(self._memory, dtype, size, start).reshape(shape)
@@ -107,12 +108,9 @@ class Board:
 IDLE = -(2**62)
 
 
-def _map(fd: int | None, size: int) -> Any:
-    if fd is None:
-        return bytearray(size)
-    if os.fstat(fd).st_size < size:
-        os.ftruncate(fd, size)
-    return mmap.mmap(fd, size)
+def seed_of(seed: int, i: int) -> int:
+    """The seed of environment i: it depends on nothing but these two numbers."""
+    return int(np.random.SeedSequence([seed, i]).generate_state(1)[0])
 
 
 def numbers(array: Array) -> Any:

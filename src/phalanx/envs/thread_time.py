@@ -1,7 +1,6 @@
 """What a thread did with its time: it computed, it waited for something, or others had its core."""
 
 import contextlib
-import resource
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,8 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from phalanx.system import LINUX, switches
+
 TASKS = Path("/proc/self/task")
-WHOSE = getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)
 GROUPS, QUIET = 64, 1  # of steps, and how many of them may have been lucky
 FAR = 3.0
 
@@ -43,15 +43,15 @@ class Account(NamedTuple):
 
     @classmethod
     def now(cls) -> "Account":
-        cpu_s, used = time.thread_time(), resource.getrusage(WHOSE)
+        cpu_s, (sleeps, preemptions) = time.thread_time(), switches()
         queued_s, others_queued_s = _queued_s()
         return cls(
             wall_s=time.perf_counter(),
             cpu_s=cpu_s,
             queued_s=queued_s,
             others_s=time.process_time() - cpu_s + others_queued_s,
-            sleeps=used.ru_nvcsw,
-            preemptions=used.ru_nivcsw,
+            sleeps=sleeps,
+            preemptions=preemptions,
         )
 
     def since(self, before: "Account") -> Spent:
@@ -88,6 +88,8 @@ def quiet_mean(costs: Sequence[float]) -> float:
 
 def _queued_s() -> tuple[float | None, float]:
     """Seconds in the queue for a core: of this thread, and of the others of this process."""
+    if not LINUX:
+        return None, 0.0
     try:
         mine = _queue_of(Path("/proc/thread-self/schedstat"))
     except (OSError, ValueError, IndexError):

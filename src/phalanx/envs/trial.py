@@ -110,7 +110,7 @@ def factory_of(env: EnvSpec) -> tuple[Factory, str]:
 
 
 @dataclass(frozen=True)
-class Trial:
+class EnvTraits:
     """What the first environment showed."""
 
     observations: Layout | Objects
@@ -137,7 +137,7 @@ def tried(
     only_build: bool = False,
     keep_dice: bool = False,
     tell: Callable[[str], None] = lambda doing: None,
-) -> Iterator[tuple[Trial, Env[Any, Any]]]:
+) -> Iterator[tuple[EnvTraits, Env[Any, Any]]]:
     """Build one environment, begin an episode, take a step; many, if it is to be measured.
 
     only_build: do not reset or step it.
@@ -153,7 +153,9 @@ def tried(
         try:
             observations = layout_of(env.observation_space, bounded=not alike)
             actions = layout_of(env.action_space)
-            trial = Trial(observations, actions, 0, 0.0, 1.0, dict(env.metadata), env.render_mode)
+            traits = EnvTraits(
+                observations, actions, 0, 0.0, 1.0, dict(env.metadata), env.render_mode
+            )
             if not only_build:
                 scratch = observations.rows(lambda leaf: np.zeros((1, *leaf.shape), leaf.dtype))
                 write = observations.writer(scratch)
@@ -169,11 +171,11 @@ def tried(
                     _measure(env, possible, lambda: tell(doing)) if measure else (0.0, 1.0)
                 )
                 mask = np.ravel(info.get("action_mask", ()))
-                trial = replace(
-                    trial, num_masked=len(mask), mask_dtype=mask.dtype, step_s=step_s,
+                traits = replace(
+                    traits, num_masked=len(mask), mask_dtype=mask.dtype, step_s=step_s,
                     cpu_share=cpu_share,
                 )  # fmt: skip
-            yield trial, env
+            yield traits, env
         except BaseException:
             close_in_time([env])
             raise
@@ -194,8 +196,8 @@ def report_trial(channel: Channel, factory: Factory, **settings: Any) -> int:
         channel.send(("doing", doing))
 
     try:
-        with tried(factory, **settings, tell=tell) as (trial, env):
-            channel.send(("trial", trial))
+        with tried(factory, **settings, tell=tell) as (traits, env):
+            channel.send(("traits", traits))
             close_in_time([env])
     except ConfigError as error:
         trace = "".join(traceback.format_exception(error.__cause__ or error))

@@ -13,9 +13,9 @@ from gymnasium.vector.utils import batch_differing_spaces, batch_space
 
 from phalanx.envs.making import opened
 from phalanx.envs.pool import Pool
-from phalanx.envs.received import Arrived
-from phalanx.envs.reset_mask import taken_out
+from phalanx.envs.received import Received
 from phalanx.errors import ConfigError
+from phalanx.reset_mask import checked_mask
 
 Step = tuple[Any, npt.NDArray[np.float64], npt.NDArray[np.bool_], npt.NDArray[np.bool_], Any]
 
@@ -25,11 +25,11 @@ class PoolVectorEnv(VectorEnv[Any, Any, Any]):
 
     Plays as Gymnasium's own vector environments do, in the pool's autoreset mode. Beside their keys
     infos["lost"] is there, and True, where an environment failed and was replaced. Returns and
-    lengths of episodes are in `arrived`, as the pool gave them; or use RecordEpisodeStatistics. In
+    lengths of episodes are in `received`, as the pool gave them; or use RecordEpisodeStatistics. In
     place of a pool it takes a list of factories and settings of `make_pool`.
     """
 
-    arrived: Arrived
+    received: Received
     """all that the pool told of the last step or reset"""
 
     def __init__(self, pool: Pool | Sequence[Callable[[], Env[Any, Any]]], **settings: Any) -> None:
@@ -84,17 +84,18 @@ class PoolVectorEnv(VectorEnv[Any, Any, Any]):
             seeds = list(seed)
         else:
             raise ConfigError(f"reset: {len(seed)} seeds for {self.num_envs} environments")
-        mask, options = taken_out(options, self.num_envs)
+        mask = checked_mask(options, self.num_envs)
+        others = {key: value for key, value in (options or {}).items() if key != "reset_mask"}
         ids = np.flatnonzero(mask)
-        self.pool.reset([seeds[i] for i in ids.tolist()], ids, options)
+        self.pool.reset([seeds[i] for i in ids.tolist()], ids, others)
         self._ended[mask] = False
         self._pending, self._reset_done = "reset", True
 
     def reset_wait(self, timeout: float | None = None) -> tuple[Any, dict[str, Any]]:
-        arrived = self._finish("reset", timeout)
-        if len(arrived.env_ids) < self.num_envs:
-            return self.pool.last_obs(), self._infos(arrived)
-        return arrived.obs, self._infos(arrived)
+        received = self._finish("reset", timeout)
+        if len(received.env_ids) < self.num_envs:
+            return self.pool.last_obs(), self._infos(received)
+        return received.obs, self._infos(received)
 
     def step(self, actions: Any) -> Step:
         self.step_async(actions)
@@ -112,14 +113,14 @@ class PoolVectorEnv(VectorEnv[Any, Any, Any]):
         self._pending = "step"
 
     def step_wait(self, timeout: float | None = None) -> Step:
-        arrived = self._finish("step", timeout)
-        self._ended = arrived.terminated | arrived.truncated
+        received = self._finish("step", timeout)
+        self._ended = received.terminated | received.truncated
         return (
-            arrived.obs,
-            arrived.rewards,
-            arrived.terminated,
-            arrived.truncated,
-            self._infos(arrived),
+            received.obs,
+            received.rewards,
+            received.terminated,
+            received.truncated,
+            self._infos(received),
         )
 
     def _begin(self, what: str) -> None:
@@ -131,37 +132,37 @@ class PoolVectorEnv(VectorEnv[Any, Any, Any]):
                 self._pending,
             )
 
-    def _finish(self, what: str, timeout: float | None) -> Arrived:
+    def _finish(self, what: str, timeout: float | None) -> Received:
         self.pool.check_open()
         if self._pending != what:
             raise NoAsyncCallError(
                 f"Calling `{what}_wait` without any prior call to `{what}_async`.", what
             )
-        self.arrived = self.pool.recv(timeout)
+        self.received = self.pool.recv(timeout)
         self._pending = ""
-        return self.arrived
+        return self.received
 
     # --- what environments tell -------------------------------------------------------------------
 
-    def _infos(self, arrived: Arrived) -> dict[str, Any]:
+    def _infos(self, received: Received) -> dict[str, Any]:
         infos: dict[str, Any] = {}
-        ids, ended = arrived.env_ids.tolist(), arrived.terminated | arrived.truncated
-        if arrived.infos is not None:
-            for i, info in zip(ids, arrived.infos, strict=True):
+        ids, ended = received.env_ids.tolist(), received.terminated | received.truncated
+        if received.infos is not None:
+            for i, info in zip(ids, received.infos, strict=True):
                 infos = self._add_info(infos, info, i)
         if self.autoreset_mode is AutoresetMode.SAME_STEP and ended.any():
             infos.setdefault("final_info", {})
             infos["final_obs"] = np.full(self.num_envs, None, object)
             for i in np.flatnonzero(ended).tolist():
-                infos["final_obs"][i] = self.pool.row(arrived.final_obs, i)
+                infos["final_obs"][i] = self.pool.row(received.final_obs, i)
             infos["_final_obs"], infos["_final_info"] = ended, ended.copy()
-        if arrived.lost.any():
-            infos["lost"], infos["_lost"] = arrived.lost, arrived.lost.copy()
-        if arrived.action_masks is not None:
+        if received.lost.any():
+            infos["lost"], infos["_lost"] = received.lost, received.lost.copy()
+        if received.action_masks is not None:
             given = np.zeros(self.num_envs, np.bool_)
             given[ids] = True
-            masks = np.zeros((self.num_envs, arrived.action_masks.shape[1]), self.pool.mask_dtype)
-            masks[ids] = arrived.action_masks
+            masks = np.zeros((self.num_envs, received.action_masks.shape[1]), self.pool.mask_dtype)
+            masks[ids] = received.action_masks
             infos["action_mask"], infos["_action_mask"] = masks, given
         return infos
 

@@ -2,13 +2,14 @@
 
 Waking a sleeper takes some 30 µs, longer than a cheap environment takes for a whole block; looking
 takes nothing, unless the one that is waited for needs the core. So every look gives the core away
-(`sched_yield`), there are few of them, and who has slept long is sparing with looks afterwards.
+(`give_way`), there are few of them, and who has slept long is sparing with looks afterwards.
 """
 
-import os
 import threading
 import time
 from collections.abc import Callable
+
+from phalanx.system import give_way
 
 LOOKS = 120  # some 80 µs, if nobody else wants the core
 FEW_LOOKS = 3
@@ -32,29 +33,6 @@ def fence() -> None:
     _lock.acquire(False)
 
 
-class Bell:
-    """What a sleeper is woken by: `fd` becomes readable. Writers need not know whether it rang."""
-
-    def __init__(self, fd: int) -> None:
-        self.fd = fd
-
-    @classmethod
-    def new(cls) -> "Bell":
-        return cls(os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC))
-
-    def ring(self) -> None:
-        os.eventfd_write(self.fd, 1)
-
-    def hush(self) -> None:
-        try:
-            os.eventfd_read(self.fd)
-        except BlockingIOError:
-            return
-
-    def close(self) -> None:
-        os.close(self.fd)
-
-
 class Patience:
     """How long to look before sleeping, learned from how long the last waits took."""
 
@@ -68,7 +46,7 @@ class Patience:
         for _ in range(self._looks):
             if is_there():
                 return True
-            os.sched_yield()
+            give_way()
         return is_there()
 
     def sleeps(self) -> None:

@@ -1,32 +1,42 @@
 """A worker process: waits for requests on the board, plays them, says which rows are written."""
 
+import dataclasses
 import os
 import pickle
-import select
 import traceback
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+import cloudpickle
 import numpy as np
 from gymnasium import spaces
 
-from phalanx.envs.auto import num_cores
-from phalanx.envs.block import Block
+from phalanx.envs.block import Block, SpacesDiffer
 from phalanx.envs.channel import Channel
 from phalanx.envs.factories import Factory
-from phalanx.envs.faults import peak_memory_mb
 from phalanx.envs.objects import Objects, layout_of
 from phalanx.envs.settings import Rules
 from phalanx.envs.shared_memory import IDLE, Board, Shape, block_of, numbers
-from phalanx.envs.waiting import Bell, Patience, fence
+from phalanx.envs.waiting import Patience, fence
+from phalanx.errors import ConfigError
+from phalanx.machine import count_cores
+from phalanx.system import (
+    READABLE,
+    Bell,
+    MemoryFile,
+    SocketBell,
+    SpawnedBytes,
+    new_poll,
+    peak_memory_mb,
+)
 
 STOP = -1  # in place of a count of requests
-CHECK_MS = 1000  # how often an idle worker looks whether its parent is still there
+CHECK_S = 1.0  # how often an idle worker looks whether its parent is still there
 
 
 @dataclass(frozen=True)
-class Setup:
-    """All that workers are told at their start."""
+class PoolSetup:
+    """All that decides how the environments of a pool are run; workers are told so."""
 
     observation_space: spaces.Space[Any]
     action_space: spaces.Space[Any]
@@ -34,25 +44,36 @@ class Setup:
     seed: int
     infos: bool
     rules: Rules
-    each_row: bool
-    """say so after every row, not only after a whole request: somebody waits for the first k"""
-    memory_fd: int
-    bell_fds: list[int]
+    wait_for: int
+    step_timeout_s: float
+    start_timeout_s: float
+    memory: MemoryFile | SpawnedBytes | None = None
+    bells: dict[int, Bell | SocketBell] = field(default_factory=dict)
     """one for each worker, and the last for the caller"""
 
+    @property
+    def each_row(self) -> bool:
+        """Workers say so after every row, not only after a whole request."""
+        return self.wait_for < self.shape.n_envs
 
-def work(setup: Setup, factory: Factory, number: int, channel: Channel) -> int:
+    def packed(self) -> bytes:
+        """All but the memory and the bells, which travel in ways of their own."""
+        return cloudpickle.dumps(dataclasses.replace(self, memory=None, bells={}))
+
+
+def work(setup: PoolSetup, factory: Factory, number: int, channel: Channel) -> int:
     """Be worker `number` until told to stop; returns the exit code of the process."""
-    shape = setup.shape
+    shape, memory = setup.shape, setup.memory
+    assert memory is not None
     board = Board(
         shape,
         layout_of(setup.observation_space, bounded=not setup.rules.alike),
         layout_of(setup.action_space),
-        setup.memory_fd,
+        memory.map,
     )
     # Environments that use numpy's own dice must not all throw the same. noqa: it is theirs.
     np.random.seed(np.random.SeedSequence([setup.seed, number]).generate_state(4))  # noqa: NPY002
-    worker = Worker(setup, board, number, channel)
+    worker = EnvWorker(setup, board, number, channel)
     if isinstance(board.action_layout, Objects):
         board.actions = Letters(worker)
     try:
@@ -69,9 +90,9 @@ def work(setup: Setup, factory: Factory, number: int, channel: Channel) -> int:
             post=worker.post,
         )
     except Exception as error:
-        at = int(board.now[number])
         what = f"{type(error).__name__}: {error}"
-        channel.send(("failed", at, what, traceback.format_exc(), peak_memory_mb()))
+        refusal = SpacesDiffer if isinstance(error, SpacesDiffer) else ConfigError
+        channel.send(("failed", what, traceback.format_exc(), refusal))
         return 1
     channel.send(("ready",))
     try:
@@ -81,10 +102,10 @@ def work(setup: Setup, factory: Factory, number: int, channel: Channel) -> int:
     return 0
 
 
-class Worker:
+class EnvWorker:
     """The worker's side of the board."""
 
-    def __init__(self, setup: Setup, board: Board, number: int, channel: Channel) -> None:
+    def __init__(self, setup: PoolSetup, board: Board, number: int, channel: Channel) -> None:
         indices = block_of(number, setup.shape.n_envs, setup.shape.num_workers)
         self._number, self._channel, self._each_row = number, channel, setup.each_row
         self._board, self._sends_values = board, isinstance(board.observations, Objects)
@@ -95,12 +116,12 @@ class Worker:
         self._sent, self._done = numbers(board.sent), numbers(board.done)
         self._asleep, self._goal = numbers(board.asleep), numbers(board.goal)
         self._caller = setup.shape.num_workers
-        self._bell = Bell(setup.bell_fds[number])
-        self._callers_bell = Bell(setup.bell_fds[self._caller])
+        self._bell = setup.bells[number]
+        self._callers_bell = setup.bells[self._caller]
         self._taken = self._done[number]
-        self._patience = Patience(setup.shape.num_workers / num_cores())
-        self._poll = select.poll()
-        self._poll.register(self._bell.fd, select.POLLIN)
+        self._patience = Patience(setup.shape.num_workers / count_cores())
+        self._poll = new_poll()
+        self._poll.register(self._bell.fd, READABLE)
         self._parent = os.getppid()
         self._block: Block | None = None
         board.now[number] = IDLE
@@ -130,7 +151,7 @@ class Worker:
         while not self._asked():
             self._asleep[self._number] = 1
             fence()
-            if not self._asked() and not self._poll.poll(CHECK_MS) and os.getppid() != self._parent:
+            if not self._asked() and not self._poll.poll(CHECK_S) and os.getppid() != self._parent:
                 os._exit(1)  # whoever started this process is gone; nobody reads what it says
             self._asleep[self._number] = 0
             self._bell.hush()
@@ -185,7 +206,7 @@ class Worker:
 class Letters(dict[int, Any]):
     """Actions that come by message."""
 
-    def __init__(self, worker: Worker) -> None:
+    def __init__(self, worker: EnvWorker) -> None:
         self._worker = worker
 
     def __getitem__(self, i: int) -> Any:

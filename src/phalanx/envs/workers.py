@@ -1,36 +1,68 @@
-"""Worker processes with a block of environments each, seen from the caller's process.
+"""EnvWorker processes with a block of environments each, seen from the caller's process.
 
 Every wait ends: a worker that died is noticed at once, one that hangs is killed at its deadline,
 and both are replaced. Each environment of the lost block then gives one row that says so.
 """
 
-import os
 import time
+from collections import deque
 from collections.abc import Iterable
 from contextlib import ExitStack
+from dataclasses import replace
 from multiprocessing import TimeoutError as GymnasiumTimeout
 from typing import Any
 
 import numpy as np
 
 from phalanx.envs.block import Info
-from phalanx.envs.fork_client import Nurse
 from phalanx.envs.objects import Objects
-from phalanx.envs.processes import TICK_S, Staff
-from phalanx.envs.settings import Rules
-from phalanx.envs.shared_memory import CALL, RECOVER, WITH_OPTIONS, Board, Ints, Shape
-from phalanx.envs.trial import Trial
-from phalanx.envs.waiting import Bell, fence
-from phalanx.envs.worker import Setup, between
+from phalanx.envs.processes import TICK_S, OnFault, Processes
+from phalanx.envs.shared_memory import CALL, RECOVER, WITH_OPTIONS, Board, Ints, numbers
+from phalanx.envs.starter import Starter
+from phalanx.envs.trial import EnvTraits
+from phalanx.envs.waiting import Patience, fence
+from phalanx.envs.worker import PoolSetup, between
 from phalanx.errors import PhalanxError, WorkerError
+from phalanx.machine import count_cores
+from phalanx.system import new_bell, new_memory
 
 
 class Late(PhalanxError, TimeoutError, GymnasiumTimeout):
     """Rows that did not arrive in the time that the caller gave them; they may still."""
 
 
-class Workers(Staff):
-    """The processes of a pool. Requests in, numbers of written rows out."""
+class Workers:
+    """The workers of a pool, seen on the board. Requests in, numbers of written rows out."""
+
+    def __init__(self, setup: PoolSetup, board: Board, processes: Processes) -> None:
+        n, self.num_workers = setup.shape.n_envs, setup.shape.num_workers
+        self._setup, self._board, self._bells = setup, board, setup.bells
+        self._processes, self._blocks = processes, processes.blocks
+        self._sizes = [len(block) for block in self._blocks]
+        self._all_workers = range(self.num_workers)
+        self._owner = np.repeat(self._all_workers, self._sizes)
+        self.everybody: Ints = np.arange(n)
+        self.everybody.flags.writeable = False  # callers get it, and give it back
+        self._sent, self._done = numbers(board.sent), numbers(board.done)
+        self._requests = [numbers(board.requests[b.start : b.stop]) for b in self._blocks]
+        self._finished = [numbers(board.finished[b.start : b.stop]) for b in self._blocks]
+        self._asleep, self._goal = numbers(board.asleep), numbers(board.goal)
+        self._since = processes.since
+        self._in_rings: Ints | None = None  # `everybody`, if that is what was last asked for
+        self._taken = [0] * self.num_workers  # finished rows that were fetched from each ring
+        self._target = 0  # finished rows, of all workers together, that we wait for
+        self._ready: deque[int] = deque()  # fetched, and not yet handed to the caller
+        self._broken: set[int] = set()  # in a lost block, and the caller was not told yet
+        self._infos: dict[int, Info] = {}
+        self._replies: deque[tuple[bool, Any]] = deque()
+        self._patience = Patience(self.num_workers / count_cores())
+        self.leave, self.close, self.fileno = processes.leave, processes.close, processes.fileno
+        processes.begin(self)
+
+    @property
+    def pids(self) -> list[int]:
+        """The processes of the workers that run."""
+        return [started.pid for _worker, started in sorted(self._processes.running.items())]
 
     def submit(self, requests: Ints, ids: Ints) -> None:
         """Ask for the rows of `ids`: a request is the number, or ~number to follow an order."""
@@ -81,8 +113,8 @@ class Workers(Staff):
     def collect(self, need: int, timeout_s: float | None = None) -> Ints:
         """Wait for `need` rows, in the order in which they became ready; returns their numbers."""
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
-        if time.monotonic() - self._attended_at > TICK_S:  # others may have rows ready all the time
-            self.attend()
+        if time.monotonic() - self._processes.attended_at > TICK_S:
+            self.attend()  # others may have rows ready all the time
         while not self.enough(need):
             if self._patience.look(self._there):
                 continue
@@ -104,6 +136,24 @@ class Workers(Staff):
         self._target = sum(self._taken) + need - len(self._ready)
         return self._there()
 
+    def _there(self) -> bool:
+        return sum(self._done) >= self._target
+
+    def arm(self) -> None:
+        """Let workers ring when there is enough; then `fileno` can be waited for."""
+        self._goal[0] = self._target
+        self._asleep[self.num_workers] = 1
+        fence()
+
+    def attend(self, timeout_s: float = 0.0) -> None:
+        """Deal with all that has happened: bells, messages, deaths, deadlines."""
+        self._processes.attend(timeout_s)
+        self._asleep[self.num_workers] = 0
+
+    def _sleep_until_something_happens(self, timeout_s: float) -> None:
+        self.arm()
+        self.attend(0.0 if self._target and self._there() else timeout_s)
+
     def _fetch(self) -> None:
         for worker, (done, taken) in enumerate(zip(self._done, self._taken, strict=True)):
             if done != taken:
@@ -120,13 +170,24 @@ class Workers(Staff):
     def info(self, i: int) -> Info:
         """What environment i told in the row that is being handed over."""
         if i not in self._infos:
-            self._read(int(self._owner[i]))
+            self._processes.read(int(self._owner[i]))
         return self._infos.pop(i)
 
-    def fetch_values(self, ids: Ints) -> None:
-        """Read the observations of rows that are written, if they come by message."""
-        for worker in set(self._owner[ids].tolist()):
-            self._read(worker)
+    def read_messages(self, ids: Ints) -> None:
+        """Take what was said of rows that are written, before they are handed over."""
+        for worker in sorted(set(self._owner[ids].tolist())):
+            self._processes.read(worker)
+
+    def take(self, kind: str, content: list[Any]) -> None:
+        """A message that a worker has sent."""
+        if kind == "infos":
+            self._infos.update(content[0])
+        elif kind == "values":
+            self._board.obs.update(content[0])
+            self._board.final_obs.update(content[1])
+        else:
+            assert kind == "reply"
+            self._replies.append((content[0], content[1]))
 
     def begin_with(self, options: dict[str, Any], i: int) -> None:
         """The options of the reset of environment i that is asked for next."""
@@ -135,19 +196,14 @@ class Workers(Staff):
     def _post(self, kind: str, i: int, content: Any) -> None:
         """Send what environment i is to be given when its row is asked for."""
         owner = int(self._owner[i])
-        while not self._up[owner]:
+        while not self._processes.up[owner]:
             self._sleep_until_something_happens(TICK_S)
         try:
-            self._running[owner].channel.send((kind, i, content))
-        except BlockingIOError:
-            self._end(owner, f"did not read a message ({kind}) in time")
+            self._processes.running[owner].channel.send((kind, i, content))
+        except (BlockingIOError, TimeoutError):
+            self._processes.end(owner, f"did not read a message ({kind}) in time")
         except ConnectionError:
             pass  # a dead worker answers through its fault
-
-    def hear_of(self, lost: list[int]) -> None:
-        """Read what was said of environments that failed, before their rows are handed over."""
-        for worker in sorted({int(self._owner[i]) for i in lost}):
-            self._read(worker)
 
     def call(self, i: int, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Use an attribute or a method of environment i, in its worker. Nothing may be pending."""
@@ -158,7 +214,7 @@ class Workers(Staff):
         self.submit(~ids, ids)
         while not self._replies:
             if self._done[owner] != self._taken[owner]:
-                self._read(owner)
+                self._processes.read(owner)
             else:
                 self._sleep_until_something_happens(TICK_S)
         while self._done[owner] == self._taken[owner] and self._sent[owner] != self._done[owner]:
@@ -171,8 +227,9 @@ class Workers(Staff):
 
     # --- after a death ----------------------------------------------------------------------------
 
-    def _ask_again(self, worker: int) -> None:
-        """What a dead worker was asked for and did not give: its successor will."""
+    def ask_again(self, worker: int) -> None:
+        """Keep the rows that a dead worker has given; its successor will give the others."""
+        self._fetch_from(worker)
         sent, done = self._sent[worker], self._done[worker]
         unanswered = between(self._requests[worker], done, sent)
         self._sent[worker] = done
@@ -209,43 +266,26 @@ class Workers(Staff):
 
 
 def open_workers(
-    trial: Trial,
-    nurse: Nurse,
-    shape: Shape,
-    *,
-    seed: int,
-    infos: bool,
-    rules: Rules,
-    each_row: bool,
-    **deal: Any,
+    setup: PoolSetup, traits: EnvTraits, starter: Starter, on_fault: OnFault
 ) -> tuple[Board, Workers]:
     """Memory for all rows, and workers that fill it; or nothing that is left open."""
+    count = setup.shape.num_workers
     with ExitStack() as files:
-        files.callback(nurse.close)
+        files.callback(starter.close)
         try:
-            memory_fd = os.memfd_create("phalanx-pool")
-            files.callback(os.close, memory_fd)
-            bells = []
-            for _ in range(shape.num_workers + 1):
-                bells.append(Bell.new())
-                files.callback(bells[-1].close)
-            board = Board(shape, trial.observations, trial.actions, memory_fd)
-            setup = Setup(
-                observation_space=trial.observations.space,
-                action_space=trial.actions.space,
-                shape=shape,
-                seed=seed,
-                infos=infos,
-                rules=rules,
-                each_row=each_row,
-                memory_fd=memory_fd,
-                bell_fds=[bell.fd for bell in bells],
-            )
-            workers = Workers(setup, board, bells, nurse, **deal)
+            memory = new_memory()
+            files.callback(memory.close)
+            setup = replace(setup, memory=memory)
+            for number in range(count + 1):
+                setup.bells[number] = new_bell()
+                files.callback(setup.bells[number].close)
+            board = Board(setup.shape, traits.observations, traits.actions, memory.map)
+            processes = Processes(setup, board, starter, on_fault)
+            workers = Workers(setup, board, processes)
         except OSError as error:
             raise WorkerError(
-                f"cannot start {shape.num_workers} workers: {error.strerror}; ask for fewer, or "
-                "raise the limit (`ulimit -n` for files)"
+                f"cannot start {count} workers: {error.strerror}; ask for fewer, or raise the "
+                "limit (`ulimit -n` for files)"
             ) from error
-        workers.files = files.pop_all()
+        processes.files = files.pop_all()
     return board, workers

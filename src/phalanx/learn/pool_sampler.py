@@ -15,7 +15,7 @@ from gymnasium import spaces
 
 from phalanx.envs.faults import Fault
 from phalanx.envs.pool import Pool
-from phalanx.envs.received import Arrived
+from phalanx.envs.received import Received
 from phalanx.errors import WorkerError
 from phalanx.learn.rollout import Arrays, Rollout, columns_of, empty_rollout
 from phalanx.learn.sampler import Actor, Stopped
@@ -117,7 +117,7 @@ class PoolSampler:
                 behind = self._turn[ids] < self.turns
                 ids, seen, values = ids[behind], seen[behind], values[behind]
 
-    def _note(self, arrived: Arrived) -> None:
+    def _note(self, arrived: Received) -> None:
         """Remember what is to be acted on."""
         ids, obs = arrived.env_ids, self.actor.prepare(arrived.obs)
         self._obs[ids] = obs
@@ -184,7 +184,7 @@ class PoolSampler:
         self._idle[ids] = False
         self.pool.send(self._scale(actions), ids, self.version)
 
-    def _store(self, rollout: Rollout, arrived: Arrived, values: Any) -> list[int]:
+    def _store(self, rollout: Rollout, arrived: Received, values: Any) -> list[int]:
         """Note what the actions led to; returns the columns that are full now."""
         turn, column = self._turn[arrived.env_ids], self._column[arrived.env_ids]
         # An environment that failed did not play the action: its episode was cut a turn before.

@@ -5,8 +5,6 @@ at the same moment one may lose a little. The block is a file without a name, wh
 last process that maps it.
 """
 
-import mmap
-import os
 from typing import Any
 
 import numpy as np
@@ -15,6 +13,7 @@ import numpy.typing as npt
 from phalanx.compiled.rule import kernel
 from phalanx.compiled.team import CACHE_LINE, add
 from phalanx.learn.compiled.mlp import Floats
+from phalanx.system import MemoryFile
 
 Ints = npt.NDArray[np.int64]
 
@@ -41,9 +40,7 @@ class Shared:
     def __init__(self, fd: int, size: int, num_workers: int, n_envs: int = 0) -> None:
         numbers = 4 * CACHE_LINE + num_workers * CACHE_LINE
         whole = 8 * (numbers + n_envs) + 3 * 4 * size
-        if os.fstat(fd).st_size < whole:
-            os.ftruncate(fd, whole)
-        memory = mmap.mmap(fd, whole)
+        memory = MemoryFile(fd).map(whole)
         counts: Ints = np.frombuffer(memory, np.int64, numbers)
         self.counters = counts[: 4 * CACHE_LINE]
         self.lines = counts[4 * CACHE_LINE :].reshape(-1, CACHE_LINE)

@@ -4,9 +4,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-from phalanx.cage2.settings import count_cores
 from phalanx.cage2.workflow import ALIGNMENTS, NUM_ORDERS
 from phalanx.errors import ConfigError
+from phalanx.machine import count_cores
 from phalanx.settings.fields import (
     OneOf,
     OrWord,

@@ -18,10 +18,8 @@ import numpy as np
 
 from phalanx.envs.channel import Channel
 from phalanx.envs.faults import Fault
-from phalanx.envs.fork_server import die_with
 from phalanx.envs.making import make_pool
-from phalanx.envs.pool import seed_of
-from phalanx.envs.shared_memory import block_of, numbers
+from phalanx.envs.shared_memory import block_of, numbers, seed_of
 from phalanx.envs.trial import factory_of
 from phalanx.errors import PhalanxError, WorkerError
 from phalanx.learn.a3c import A3C, A3CSettings
@@ -30,6 +28,7 @@ from phalanx.learn.compiled.stepper import CompiledStepper
 from phalanx.learn.pool_sampler import PoolSampler
 from phalanx.learn.sampler import Stopped
 from phalanx.learn.shared import BEATS, EPISODES, STEPS, Shared
+from phalanx.system import die_with
 from phalanx.training.config import TrainConfig
 from phalanx.training.on_pool import env_of, open_networks
 from phalanx.training.recipe import Network, settings_of

@@ -14,12 +14,11 @@ from typing import Any
 
 import cloudpickle
 
-from phalanx.cage2.settings import count_cores
 from phalanx.envs.channel import Channel
 from phalanx.envs.faults import Fault, FaultLog, how_it_ended
 from phalanx.envs.first_try import try_first
-from phalanx.envs.fork_client import environment, file_of, kill, read_words, stack_of
 from phalanx.envs.shared_memory import block_of
+from phalanx.envs.starter import Started, environment
 from phalanx.envs.trial import factory_of
 from phalanx.errors import ConfigError, WorkerError
 from phalanx.importing import command_for
@@ -34,6 +33,8 @@ from phalanx.learn.shared import (
     STOP,
     Shared,
 )
+from phalanx.machine import count_cores
+from phalanx.system import LINUX, kill, unnamed_file
 from phalanx.training.a3c_worker import Setup
 from phalanx.training.config import TrainConfig
 from phalanx.training.on_pool import env_of, open_networks
@@ -50,6 +51,11 @@ def on_shared_weights(
     config: TrainConfig, network: Network | None, _first_index: int = 0
 ) -> Recipe:
     """Workers with a share of the environments each; this process only keeps the books."""
+    if not LINUX:
+        raise ConfigError(
+            "--algo a3c needs processes that share memory as only Linux lets them: "
+            "use --algo ppo or impala"
+        )
     cores = count_cores()
     num_workers = cores if config.num_workers == "auto" else int(config.num_workers)
     # A turn costs a worker as much as a dozen small environments, whatever others do.
@@ -59,12 +65,12 @@ def on_shared_weights(
     if config.num_threads != "auto":
         threads = min(threads, int(config.num_threads))
     factory, name = factory_of(env_of(config))
-    trial, nurse, _why_not, _env = try_first(
+    trial, starter, _why_not, _env = try_first(
         factory, name, seed=config.seed, n_envs=n_envs, num_workers=num_workers,
         step_timeout=config.step_timeout, start_timeout=START_S,
     )  # fmt: skip
-    if nurse is not None:
-        nurse.close()
+    if starter is not None:
+        starter.close()
     asked, config = (
         config,
         dataclasses.replace(
@@ -76,7 +82,7 @@ def on_shared_weights(
     _actor, stepper, device = open_networks(
         config, trial.observations.space, trial.actions.space, network
     )
-    memory_fd = os.memfd_create("phalanx-a3c")
+    memory_fd = unnamed_file()
     shared = Shared(memory_fd, stepper.size, num_workers, n_envs)
     learner = A3C(stepper, settings_of(A3CSettings, config), shared, bring=True)
     setup = Setup(0, num_workers, n_envs, config, network, memory_fd, stepper.size, 0)
@@ -100,8 +106,7 @@ class Running:
     """A worker's process, and what we have heard of it."""
 
     process: subprocess.Popen[bytes]
-    channel: Channel
-    last_words: int
+    started: Started
     since: float
     """when it began, or when its environments were last seen to move"""
     beats: int = 0
@@ -141,9 +146,9 @@ class SharedWorkers:
             ours, their_end = socket.socketpair()
             theirs.callback(their_end.close)
             on_failure.callback(ours.close)
-            words_fd = os.memfd_create(f"phalanx-worker-{worker}")
+            words_fd = unnamed_file()
             on_failure.callback(os.close, words_fd)
-            setup_fd = file_of(cloudpickle.dumps(setup))
+            setup_fd = unnamed_file(cloudpickle.dumps(setup))
             theirs.callback(os.close, setup_fd)
             fds = [their_end.fileno(), setup_fd, self._life, words_fd]
             process = subprocess.Popen(
@@ -154,7 +159,8 @@ class SharedWorkers:
                 env=environment(self._threads),
             )
             on_failure.pop_all()
-        self._running[worker] = Running(process, Channel(ours), words_fd, time.monotonic())
+        started = Started(worker, process.pid, Channel(ours), words_fd)
+        self._running[worker] = Running(process, started, time.monotonic())
 
     @property
     def pids(self) -> list[int]:
@@ -207,7 +213,7 @@ class SharedWorkers:
             return
         self._closed = True
         for one in self._running.values():
-            one.channel.close()
+            one.started.close()
         deadline = time.monotonic() + STOP_S
         for one in self._running.values():
             if one.done:  # it only waits for us to hang up
@@ -215,7 +221,6 @@ class SharedWorkers:
                     one.process.wait(max(0.0, deadline - time.monotonic()))
             kill(one.process.pid)
             one.process.wait()
-            os.close(one.last_words)
         self._running.clear()
         for fd in (self._life, self._life_end, self._setup.memory_fd):
             os.close(fd)
@@ -223,13 +228,13 @@ class SharedWorkers:
     # --- what may happen --------------------------------------------------------------------------
 
     def _attend(self, timeout_s: float) -> list[Tally]:
-        channels = {one.channel.fileno(): worker for worker, one in self._running.items()}
+        channels = {one.started.channel.fileno(): worker for worker, one in self._running.items()}
         tallies: list[Tally] = []
         for fd in select.select(list(channels), [], [], timeout_s)[0]:
             worker = channels[fd]
-            for kind, *rest in self._running[worker].channel.receive():
+            for kind, *rest in self._running[worker].started.channel.receive():
                 self._understand(worker, kind, rest, tallies)
-            if self._running[worker].channel.closed:
+            if self._running[worker].started.channel.closed:
                 self._replace(worker)
         self._watch()
         return tallies
@@ -255,7 +260,7 @@ class SharedWorkers:
 
     def _let_begin(self, one: Running) -> None:
         with contextlib.suppress(ConnectionError):  # its death will be noticed
-            one.channel.send("begin")
+            one.started.channel.send("begin")
 
     def _watch(self) -> None:
         """End workers that take too long to begin, or whose environment hangs in a step."""
@@ -273,7 +278,7 @@ class SharedWorkers:
                 self._end(one, f"hung for longer than the step_timeout of {limit_s:g} s")
 
     def _end(self, one: Running, verdict: str) -> None:
-        one.verdict = verdict, stack_of(one.process.pid, one.last_words)
+        one.verdict = verdict, one.started.stack()
         kill(one.process.pid)
 
     def _replace(self, worker: int) -> None:
@@ -281,15 +286,13 @@ class SharedWorkers:
         with contextlib.suppress(subprocess.TimeoutExpired):
             one.process.wait(1.0)
         kill(one.process.pid)
-        code = one.process.wait()
-        how, exit_code, signal_name = how_it_ended(-code if code < 0 else code << 8)
-        trace = read_words(one.last_words)
+        how, exit_code, signal_name = how_it_ended(one.process.wait())
+        trace = one.started.words()
         if one.verdict is not None:
             how, trace = one.verdict
         elif one.failure is not None:
             how, trace = f"failed: {one.failure[0]}", one.failure[1]
-        one.channel.close()
-        os.close(one.last_words)
+        one.started.close()
         del self._running[worker]
         if one.failure is not None and not self._begun:
             raise ConfigError(one.failure[0])

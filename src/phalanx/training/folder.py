@@ -5,7 +5,6 @@ no name in it may be a link that leads elsewhere.
 """
 
 import csv
-import fcntl
 import io
 import json
 import os
@@ -19,6 +18,7 @@ import yaml
 
 from phalanx.errors import RunError
 from phalanx.files import replace_text
+from phalanx.system import NO_LINK, take_lock
 from phalanx.training.events import Events
 
 FLUSH_S = 1.0  # rows that a kill may cost
@@ -208,19 +208,15 @@ def check_not_linked(path: Path) -> None:
 def _open_lock(path: Path) -> io.TextIOWrapper:
     """Take the folder for this process; the mark says whose it is."""
     check_not_linked(path)
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | NO_LINK, 0o666)
     lock = os.fdopen(descriptor, "r+")
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if not os.fstat(lock.fileno()).st_size:
+        if not take_lock(descriptor):
+            raise RunError(f"{path.parent} is in use by another process; wait for it or stop it")
+        if not os.fstat(descriptor).st_size:
             lock.write(MARK)
             lock.flush()
-    except BlockingIOError:
-        lock.close()
-        raise RunError(
-            f"{path.parent} is in use by another process; wait for it or stop it"
-        ) from None
-    except OSError:
+    except (RunError, OSError):
         lock.close()
         raise
     return lock
@@ -239,7 +235,7 @@ class Table:
     def __init__(self, path: Path) -> None:
         self._path = path
         check_not_linked(path)
-        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | NO_LINK
         self._file = os.fdopen(os.open(path, flags, 0o666), "ab+", buffering=0)
         self._pending = io.StringIO()
         self._writer = csv.writer(self._pending)

@@ -11,7 +11,6 @@ from gymnasium import spaces
 
 from phalanx.cage2.cyborg import CyborgEnv
 from phalanx.compiled.team import ThreadTeam
-from phalanx.envs.auto import num_cores
 from phalanx.envs.making import make_pool
 from phalanx.envs.pool import Pool
 from phalanx.learn.compiled.actor import CompiledActor, GaussianActor, is_image
@@ -19,6 +18,7 @@ from phalanx.learn.compiled.policy import Policy
 from phalanx.learn.compiled.stepper import CompiledStepper
 from phalanx.learn.normalise import BOUND, Intake, NormalisedActor, NormalisedStepper, Running
 from phalanx.learn.pool_sampler import PoolSampler
+from phalanx.machine import count_cores
 from phalanx.training.config import TrainConfig
 from phalanx.training.recipe import (
     Network,
@@ -162,7 +162,7 @@ def threads_note(workers: int) -> str:
     """How many threads each worker's libraries may start, and whether something outside differs."""
     if not workers:
         return ""
-    wanted, given = max(1, num_cores() // workers), os.environ.get("OMP_NUM_THREADS")
+    wanted, given = max(1, count_cores() // workers), os.environ.get("OMP_NUM_THREADS")
     note = f"; threads per worker: {wanted}"
     if given not in (None, "", str(wanted)):
         note += f" (warning: OMP_NUM_THREADS={given} is set outside; the smaller number counts)"

@@ -4,13 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
-from phalanx.cage2.settings import count_cores
 from phalanx.errors import ConfigError, MissingError
 from phalanx.importing import import_from_here
 from phalanx.learn.a3c import A3CSettings
 from phalanx.learn.impala import Impala, ImpalaSettings
 from phalanx.learn.normalise import Intake
 from phalanx.learn.ppo import PPO, LossSettings, PPOSettings, Stepper
+from phalanx.machine import count_cores
 from phalanx.training.config import TrainConfig
 from phalanx.training.extension import Extension
 from phalanx.training.sources import Ahead, InStep
