@@ -199,3 +199,11 @@ def test_noise_lasts_for_as_long_as_it_is_told_to(memory: float) -> None:
     assert noise.std() == pytest.approx(1, abs=0.08)
     assert np.mean(noise[1:] * noise[:-1]) == pytest.approx(memory, abs=0.1)
     player.close()
+
+
+def test_chance_is_a_number_of_32_bits_for_each_row() -> None:
+    actor = CompiledActor(Policy(3, 4, hidden=(8,), truth_size=0, seed=1))
+    noise = actor.noise(np.random.default_rng(0), 1000)
+    assert noise.shape == (1000,)
+    assert 0 <= noise.min() < 2**24
+    assert 2**32 - 2**24 < noise.max() < 2**32
