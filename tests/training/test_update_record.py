@@ -91,8 +91,8 @@ def test_the_row_of_an_episode_that_follows_a_workflow_has_four_decimals() -> No
 
 
 def test_the_time_of_workers_is_spent_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = iter([100.0, 103.0, 103.5])
-    monkeypatch.setattr("phalanx.training.run.time.perf_counter", lambda: next(now))
+    clock = Mock(perf_counter=Mock(side_effect=[100.0, 103.0, 103.5]))
+    monkeypatch.setattr("phalanx.training.run.time", clock)
     run = Mock(seconds={"collect": 0.0, "learn": 0.0, "other": 0.0}, _heard_at=0.0)
     run.source.num_workers = 2
     assert Run._record_workers(run, lambda: [tally(1), tally(2)])
