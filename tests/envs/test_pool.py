@@ -589,3 +589,13 @@ def test_whoever_waits_sleeps_unless_what_it_waits_for_is_there(
     workers._there.return_value = is_there
     Workers._sleep_until_something_happens(workers, 0.1)
     workers.attend.assert_called_once_with(timeout_s)
+
+
+@pytest.mark.parametrize(("attended_at", "times"), [(99.95, 0), (99.8, 1)])
+def test_workers_are_attended_to_now_and_then_also_if_rows_are_there(
+    attended_at: float, times: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("phalanx.envs.workers.time", Mock(monotonic=lambda: 100.0))
+    workers = Mock(_attended_at=attended_at, everybody=[0, 1], _ready=())
+    assert Workers.collect(workers, 2) is workers.everybody
+    assert workers.attend.call_count == times

@@ -207,3 +207,16 @@ def test_chance_is_a_number_of_32_bits_for_each_row() -> None:
     assert noise.shape == (1000,)
     assert 0 <= noise.min() < 2**24
     assert 2**32 - 2**24 < noise.max() < 2**32
+
+
+def test_the_first_noise_of_those_who_remember_is_a_part_of_what_it_would_be() -> None:
+    noises = []
+    for memory in (0.0, 0.6):
+        pool = make_pool(Pushed, n_envs=5, num_workers=0)
+        actor = PointActor(PointPolicy(3, 1, hidden=(8,), seed=1))
+        settings: dict[str, Any] = {"gamma": GAMMA, "reward_scale": 1.0, "seed": 0}
+        player = PoolSampler(pool, actor, 1, noise_memory=memory, **settings)
+        rollout = player.collect()
+        noises.append(rollout.actions[0] - actor.see(rollout.obs[0])[0])
+        player.close()
+    assert np.allclose(noises[1], 0.8 * noises[0], atol=1e-5)

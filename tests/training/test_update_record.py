@@ -106,3 +106,10 @@ def test_how_it_goes_is_said_by_the_second_and_by_the_share_of_learning() -> Non
     run = Mock(updates=3, episodes=1000, recent=recent, spent_s=4.0, seconds={"learn": 1.0})
     run.extension.in_words.return_value = ""
     assert how_it_goes(run) == "1,000 episodes · 250 a second · b_line -2.5 · learning 25%"
+
+
+def test_only_where_a_workflow_is_followed_it_is_said_how_well() -> None:
+    episodes = [Episode(0, "b_line", 30, -1.0, 0, 4, 3)]
+    words = "compliance 75.0%, 4.0 fixes, 0% without"
+    assert Cage2Extension(TrainConfig(workflow="all")).in_words(episodes) == words
+    assert Cage2Extension(TrainConfig()).in_words(episodes) == ""
