@@ -13,6 +13,7 @@ import threading
 import time
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock, Mock
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ import pytest
 from phalanx.envs import Fault, Pool, make_pool, processes
 from phalanx.envs.fork_client import Nurse, Started
 from phalanx.envs.waiting import Patience
+from phalanx.envs.worker import Worker
 from phalanx.errors import ConfigError, PhalanxError, WorkerError
 from tests import odd_envs as odd
 
@@ -560,3 +562,13 @@ def test_patience_goes_by_the_workers_of_each_core(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(processes, "num_cores", lambda: 8)
     make_pool(odd.Counting, n_envs=2, num_workers=2).close()
     assert crowds == [0.25]
+
+
+def test_a_worker_is_as_patient_as_its_caller(monkeypatch: pytest.MonkeyPatch) -> None:
+    patience = Mock()
+    monkeypatch.setattr("phalanx.envs.worker.Patience", patience)
+    monkeypatch.setattr("phalanx.envs.worker.num_cores", lambda: 8)
+    monkeypatch.setattr("phalanx.envs.worker.numbers", lambda _part: [0, 0, 0])
+    setup = Mock(shape=Mock(n_envs=2, num_workers=2), bell_fds=[0, 1, 2])
+    Worker(setup, MagicMock(), 1, Mock())
+    patience.assert_called_once_with(0.25)
