@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -126,3 +127,18 @@ def test_the_choice_is_the_same_on_a_busy_machine(env: Any, chosen: int) -> None
     for seed in range(2):
         with tried(env, "it", seed=seed, measure=True) as (trial, _env):
             assert choose_num_envs(trial.step_s, trial.cpu_share) == chosen
+
+
+def test_what_others_did_and_what_was_waited_for_is_shared_by_the_steps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two steps, in 0.8 s of which threads of their own helped for 0.2 s."""
+    now = iter([BEGAN, later(wall_s=0.8, cpu_s=0.0, sleeps=2, others_s=0.2)])
+    monkeypatch.setattr("phalanx.envs.trial.Account.now", lambda: next(now))
+    monkeypatch.setattr("phalanx.envs.trial.TRY_S", 0.0)
+    clock = Mock(perf_counter=time.perf_counter, thread_time=lambda: 7.0)
+    monkeypatch.setattr("phalanx.envs.trial.time", clock)
+    with tried(odd.NeverEnds, "it", seed=0, measure=True) as (trial, _env):
+        pass
+    assert trial.step_s == pytest.approx(0.4)
+    assert trial.cpu_share == pytest.approx(0.25)

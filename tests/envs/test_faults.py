@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from phalanx.envs import Fault, Pool, make_pool
+from phalanx.envs import Fault, Pool, make_pool, workers
 from phalanx.envs.fork_client import ForkStarter
 from phalanx.envs.starter import Started
+from phalanx.envs.waiting import Patience
 from phalanx.errors import ConfigError, PhalanxError, WorkerError
 from tests import odd_envs as odd
 
@@ -516,3 +517,46 @@ def test_however_the_caller_ends_its_workers_end_too() -> None:
     for caller, pids, ending in zip(callers, workers, ENDINGS, strict=True):
         caller.wait(60)
         assert all_gone(pids, 1.0), ending
+
+
+class FailsInAReset(odd.Counting):
+    """If the reset has options."""
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        if options:
+            raise KeyError("no such scenario")
+        return super().reset(seed=seed)
+
+
+def test_an_environment_that_fails_in_reset_was_given_no_action() -> None:
+    with begun(FailsInAReset, num_workers=0) as pool:
+        pool.send(act_up_in(1))
+        pool.recv()
+        pool.reset(env_ids=[1], options={"scenario": 3})
+        assert pool.recv().lost.tolist() == [True]
+        (fault,) = pool.faults
+    assert "KeyError" in fault.what
+    assert fault.last_action is None
+
+
+def test_a_worker_that_cannot_begin_ends_the_start_at_once() -> None:
+    told: list[Fault] = []
+    with pytest.raises(ConfigError, match=r"worker 1 could not build environment 1: .*no map"):
+        make_pool([odd.Counting, odd.CannotBeBuilt], n_envs=2, num_workers=2, on_fault=told.append)
+    assert told == []
+
+
+def test_patience_goes_by_the_workers_of_each_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    crowds: list[float] = []
+
+    class Noted(Patience):
+        def __init__(self, processes_per_core: float) -> None:
+            crowds.append(processes_per_core)
+            super().__init__(processes_per_core)
+
+    monkeypatch.setattr(workers, "Patience", Noted)
+    monkeypatch.setattr(workers, "count_cores", lambda: 8)
+    make_pool(odd.Counting, n_envs=2, num_workers=2).close()
+    assert crowds == [0.25]

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import Mock
 
 import gymnasium
 import numpy as np
@@ -17,6 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from phalanx.envs import Pool, Received, make_pool
+from phalanx.envs.worker import between
+from phalanx.envs.workers import Workers
 from phalanx.errors import ActionError, ConfigError, PhalanxError
 from tests import odd_envs as odd
 
@@ -544,3 +547,56 @@ def test_gymnasium_ids_are_built_without_its_checker() -> None:
         runner: Any = pool._runner
         assert "PassiveEnvChecker" not in str(runner._block.envs[0])
     assert gymnasium.make("CartPole-v1").spec is not None
+
+
+@pytest.mark.parametrize("ids", [[-1, 0], [0, 2], [-1], [2]])
+def test_every_environment_that_is_named_exists(ids: list[int]) -> None:
+    pool = make_pool(odd.Counting, n_envs=2, num_workers=0)
+    with pool, pytest.raises(ConfigError, match="are not all from 0 to 1"):
+        pool.reset(env_ids=ids)
+
+
+class FromOne(odd.Counting):
+    action_space = spaces.Discrete(3, start=1)
+
+
+def test_actions_that_begin_at_one_are_counted_from_there() -> None:
+    with make_pool(FromOne, n_envs=2, num_workers=0) as pool:
+        pool.reset()
+        pool.recv()
+        for wrong in (0, 4):
+            with pytest.raises(ActionError, match=f"{wrong}"):
+                pool.send(np.array([1, wrong]))
+        pool.send(np.array([1, 3]))
+        assert not pool.recv().lost.any()
+
+
+def test_a_ring_is_read_in_the_order_in_which_it_was_written() -> None:
+    ring = np.arange(10, 14)
+    for start in range(9):
+        for stop in range(start, start + 5):
+            wanted = [int(ring[k % 4]) for k in range(start, stop)]
+            assert between(ring, start, stop) == wanted, (start, stop)
+
+
+@pytest.mark.parametrize(
+    ("target", "is_there", "timeout_s"), [(3, True, 0.0), (3, False, 0.1), (0, True, 0.1)]
+)
+def test_whoever_waits_sleeps_unless_what_it_waits_for_is_there(
+    target: int, is_there: bool, timeout_s: float
+) -> None:
+    workers = Mock(_target=target)
+    workers._there.return_value = is_there
+    Workers._sleep_until_something_happens(workers, 0.1)
+    workers.attend.assert_called_once_with(timeout_s)
+
+
+@pytest.mark.parametrize(("attended_at", "times"), [(99.95, 0), (99.8, 1)])
+def test_workers_are_attended_to_now_and_then_also_if_rows_are_there(
+    attended_at: float, times: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("phalanx.envs.workers.time", Mock(monotonic=lambda: 100.0))
+    workers = Mock(everybody=[0, 1], _ready=())
+    workers._processes = Mock(attended_at=attended_at)
+    assert Workers.collect(workers, 2) is workers.everybody
+    assert workers.attend.call_count == times

@@ -22,6 +22,7 @@ from gymnasium.vector.utils import batch_differing_spaces
 from gymnasium.wrappers import vector
 
 from phalanx.envs import make_pool
+from phalanx.envs.settings import checked_rules
 from phalanx.envs.vector import PoolVectorEnv
 from phalanx.errors import ConfigError
 from tests import odd_envs as odd
@@ -271,3 +272,11 @@ def test_an_attribute_is_set_where_gymnasium_sets_it(num_workers: int) -> None:
     where = envs.pool.apply(lambda env: (env.unwrapped.count, "remark" in vars(env)))
     assert where == [(4, True)]
     envs.close()
+
+
+def test_both_spaces_of_an_observation_mode_are_spaces() -> None:
+    both = odd.OBS, spaces.Box(-10, 10, (2, 3), np.float32)
+    assert checked_rules("NextStep", both).alike
+    for mode in ((both[0], "box"), ("box", both[1])):
+        with pytest.raises(TypeError, match="Expected both elements of observation_mode to be Sp"):
+            checked_rules("NextStep", mode)

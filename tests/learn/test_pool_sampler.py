@@ -198,3 +198,24 @@ def test_noise_lasts_for_as_long_as_it_is_told_to(memory: float) -> None:
     assert noise.std() == pytest.approx(1, abs=0.08)
     assert np.mean(noise[1:] * noise[:-1]) == pytest.approx(memory, abs=0.1)
     player.close()
+
+
+def test_chance_is_a_number_of_32_bits_for_each_row() -> None:
+    actor = CompiledActor(Policy(3, 4, hidden=(8,), truth_size=0, seed=1))
+    noise = actor.noise(np.random.default_rng(0), 1000)
+    assert noise.shape == (1000,)
+    assert 0 <= noise.min() < 2**24
+    assert 2**32 - 2**24 < noise.max() < 2**32
+
+
+def test_the_first_noise_of_those_who_remember_is_a_part_of_what_it_would_be() -> None:
+    noises = []
+    for memory in (0.0, 0.6):
+        pool = make_pool(Pushed, n_envs=5, num_workers=0)
+        actor = GaussianActor(Policy(3, 1, hidden=(8,), truth_size=0, seed=1, deviation=1.0))
+        settings: dict[str, Any] = {"gamma": GAMMA, "reward_scale": 1.0, "seed": 0}
+        player = PoolSampler(pool, actor, 1, noise_memory=memory, **settings)
+        rollout = player.collect()
+        noises.append(rollout.actions[0] - actor.forward(rollout.obs[0])[0])
+        player.close()
+    assert np.allclose(noises[1], 0.8 * noises[0], atol=1e-5)

@@ -1,10 +1,12 @@
 """The plain torch version does what the compiled one does."""
 
+import threading
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from gymnasium import spaces
 
 from phalanx.cage2.batch import Batch
 from phalanx.cage2.rules.observation import TRUTH_SIZE
@@ -12,13 +14,15 @@ from phalanx.cage2.rules.scenario import NUM_ACTIONS
 from phalanx.compiled.team import ThreadTeam
 from phalanx.errors import ConfigError
 from phalanx.learn.cage2.collect import Shaping
-from phalanx.learn.cage2.sampler import CompiledSampler
+from phalanx.learn.cage2.sampler import Cage2Sampler, CompiledSampler
 from phalanx.learn.cage2.torch_sampler import TorchSampler
 from phalanx.learn.compiled.policy import Policy
 from phalanx.learn.compiled.stepper import CompiledStepper
 from phalanx.learn.ppo import PPO
+from phalanx.learn.rollout import empty_rollout
 from phalanx.learn.torch.heads import Categorical
 from phalanx.learn.torch.module import ActorCritic
+from phalanx.learn.torch.networks import EnvNetwork
 from phalanx.learn.torch.stepper import TorchStepper
 from phalanx.learn.torch.weights import find_device
 from tests.learn.tasks import LOSS, settings
@@ -116,3 +120,27 @@ def test_cuda_where_there_is_none_gets_one_line() -> None:
         with pytest.raises(ConfigError, match="no CUDA device"):
             find_device("cuda")
         assert find_device("auto").type == "cpu"
+
+
+@pytest.mark.parametrize(("threads", "of_its_own"), [(1, False), (2, True)])
+def test_a_stepper_of_one_thread_computes_in_that_of_its_caller(
+    threads: int, of_its_own: bool
+) -> None:
+    places: set[str] = set()
+    network = EnvNetwork(spaces.Box(-1, 1, (3,)), spaces.Discrete(2), (8,))
+    network.register_forward_hook(lambda *_: places.add(threading.current_thread().name))
+    rollout = empty_rollout(2, np.zeros((4, 3), np.float32), 0, 2)
+    TorchStepper(network, Categorical(), threads).evaluate(rollout)
+    assert (threading.current_thread().name not in places) == of_its_own
+
+
+@pytest.mark.parametrize(("options", "count"), [({}, 1), ({"num_rollouts": 2}, 2)])
+def test_a_sampler_fills_one_rollout_again_and_again_unless_it_has_more(
+    options: dict[str, Any], count: int
+) -> None:
+    batch = Batch(2, horizon=HORIZON, seed=0, num_threads=1)
+    useful, condition = np.ones(NUM_ACTIONS, np.bool_), np.zeros((2, 0), np.float32)
+    kept = {"truth_size": 0, "useful": useful, "condition": condition, **options}
+    player = Cage2Sampler(batch, TURNS, **kept)
+    filled = [player.next_rollout().obs for _ in range(4)]
+    assert len({id(obs) for obs in filled}) == count

@@ -394,3 +394,11 @@ def test_to_go_on_what_a_file_may_not_name_is_named() -> None:
     mine = TrainConfig(env="mine:make", network="mine:net").as_dict()
     assert asked_again(mine) == " --env mine:make --network mine:net"
     assert asked_again(plain | {"ray_address": "auto"}) == " --ray-address auto"
+
+
+@pytest.mark.parametrize(
+    "changes", [{"algo": "a3c", "env": "CartPole-v1", "num_envs": 8}, {"num_envs": "auto"}]
+)
+def test_ray_has_no_a3c_and_needs_the_number_of_environments(changes: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="--runner ray needs --algo ppo or impala, and the num"):
+        TrainConfig(runner="ray", **changes)

@@ -176,3 +176,11 @@ def test_a_run_does_not_begin_in_the_folder_of_a_search(tmp_path: Path) -> None:
         open_new(tmp_path, "s")
     assert everything(tmp_path) == before
     open_new(tmp_path, "s", for_search=True).close()  # one that was killed can be begun anew
+
+
+def test_settings_are_written_in_the_order_in_which_they_are_given(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "run")
+    folder.write_config({"env": "cage2", "algo": "ppo"}, ["chosen\nhere"])
+    folder.close()
+    text = (folder.path / "config.yaml").read_text()
+    assert text == "# chosen here\nenv: cage2\nalgo: ppo\n"

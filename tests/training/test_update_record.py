@@ -2,13 +2,17 @@
 
 import math
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 
 from phalanx.learn.rollout import empty_rollout
+from phalanx.training.cage2_extension import Cage2Extension
 from phalanx.training.compliance import compliance_in_words, compliance_of, passes_gate
 from phalanx.training.config import TrainConfig
+from phalanx.training.loop import how_it_goes
+from phalanx.training.run import Run
 from phalanx.training.update_record import Episode, Tally, added_up, episodes_of
 
 
@@ -78,3 +82,34 @@ def test_tallies_are_added_up_or_averaged_and_schedules_are_the_latest() -> None
     assert total.entropy_weight == 0.03
     assert total.metrics == {"kl": 2.0}
     assert (total.collect_s, total.learn_s) == (3.0, 1.0)
+
+
+def test_the_row_of_an_episode_that_follows_a_workflow_has_four_decimals() -> None:
+    episode = Episode(0, "b_line", 30, -1.0, 5, 4, 3, -0.123456)
+    assert Cage2Extension(TrainConfig(workflow="all")).episode_row(episode) == (5, 4, 3, -0.1235)
+    assert Cage2Extension(TrainConfig()).episode_row(episode) == ()
+
+
+def test_the_time_of_workers_is_spent_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Mock(perf_counter=Mock(side_effect=[100.0, 103.0, 103.5]))
+    monkeypatch.setattr("phalanx.training.run.time", clock)
+    run = Mock(seconds={"collect": 0.0, "learn": 0.0, "other": 0.0}, _heard_at=0.0)
+    run.source.num_workers = 2
+    assert Run._record_workers(run, lambda: [tally(1), tally(2)])
+    assert run.seconds == {"collect": 1.5, "learn": 0.5, "other": 1.0}
+    assert not Run._record_workers(run, list)
+    assert run.seconds == {"collect": 1.5, "learn": 0.5, "other": 1.5}
+
+
+def test_how_it_goes_is_said_by_the_second_and_by_the_share_of_learning() -> None:
+    recent = [Episode(0, "b_line", 30, -2.0), Episode(1, "b_line", 30, -3.0)]
+    run = Mock(updates=3, episodes=1000, recent=recent, spent_s=4.0, seconds={"learn": 1.0})
+    run.extension.in_words.return_value = ""
+    assert how_it_goes(run) == "1,000 episodes · 250 a second · b_line -2.5 · learning 25%"
+
+
+def test_only_where_a_workflow_is_followed_it_is_said_how_well() -> None:
+    episodes = [Episode(0, "b_line", 30, -1.0, 0, 4, 3)]
+    words = "compliance 75.0%, 4.0 fixes, 0% without"
+    assert Cage2Extension(TrainConfig(workflow="all")).in_words(episodes) == words
+    assert Cage2Extension(TrainConfig()).in_words(episodes) == ""
