@@ -649,3 +649,14 @@ def test_each_starting_point_can_be_started(name: str, tmp_path: Path) -> None:
 
 def test_the_first_starting_point_is_the_default() -> None:
     assert TrainConfig(**from_file(TrainConfig, CONFIGS["leaderboard"])) == TrainConfig()
+
+
+def test_a_run_that_cannot_go_on_says_nothing_else(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = train(small(tmp_path, "x"))
+    capsys.readouterr()
+    other = small(tmp_path, "x", resume=run.folder.path, gamma=0.5, step_timeout=1.0)
+    with pytest.raises(RunError, match="was trained with another gamma"):
+        train(other)
+    assert capsys.readouterr().err == ""

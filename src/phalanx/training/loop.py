@@ -51,8 +51,6 @@ def train(
         raise RunError(
             f"there is no run with a checkpoint in {config.resume}; give a run folder to --resume"
         )
-    for name, what in without_effect(config).items():
-        print(f"phalanx: {name} has no effect here, it is for {what}", file=sys.stderr)
     start = None if config.resume is not None else find_start(config.start_from)
     folder = (
         RunFolder(config.resume, goes_on=True)
@@ -65,6 +63,8 @@ def train(
             raise RunError(f"{path} holds a run already; give another --name, or --resume {path}")
         if config.resume is not None:
             config = _check_that_it_can_go_on(config, folder)
+        for name, what in without_effect(config).items():
+            print(f"phalanx: {name} has no effect here, it is for {what}", file=sys.stderr)
         is_chosen, measured = config.num_envs == "auto", ""
         before, plays_here = compile_s(), config.env == "cage2" and config.runner == "local"
         if plays_here:
