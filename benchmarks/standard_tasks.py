@@ -85,7 +85,7 @@ ZOO: dict[str, dict[str, Any]] = {
 STEPS = {
     "CartPole-v1": 100_000, "Acrobot-v1": 100_000, "Pendulum-v1": 100_000,
     "MountainCar-v0": 300_000, "MountainCarContinuous-v0": 20_000, "LunarLander-v3": 1_000_000,
-    "BipedalWalker-v3": 1_000_000, "HalfCheetah-v5": 1_000_000, "Hopper-v5": 200_000,
+    "BipedalWalker-v3": 1_000_000, "HalfCheetah-v5": 1_000_000, "Hopper-v5": 500_000,
     "MinAtar/Breakout-v1": 500_000, "Catch": 50_000,
 }  # fmt: skip
 
