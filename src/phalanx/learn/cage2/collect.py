@@ -44,6 +44,7 @@ class Games(NamedTuple):
     memories: npt.NDArray[np.void]  # MEMORY [N], or one for all if observations need none
     kind: int  # of observations
     odds: npt.NDArray[Any]  # of attackers
+    has_orders: bool  # looked at in every turn, where to take out the orders themselves costs time
     orders: Orders  # of repair that are to be followed
     conducts: npt.NDArray[np.void]  # CONDUCT [N]
     useful: npt.NDArray[np.bool_]  # [145] actions that the policy may choose from
@@ -53,7 +54,7 @@ class Games(NamedTuple):
 def games_of(batch: Batch, orders: Orders, conducts: Any, useful: Any, condition: Any) -> Games:
     """Those of a batch."""
     state = (batch.nets, batch.memories, batch.kind, batch.odds)
-    return Games(*state, orders, conducts, useful, condition)
+    return Games(*state, len(orders.allowed) > 0, orders, conducts, useful, condition)
 
 
 class Shaping(NamedTuple):
@@ -104,10 +105,10 @@ def memory_of(games: Games, i: int) -> Any:
 
 
 @rule
-def write_input(games: Games, i: int, row: Any) -> None:
-    """What the actor sees: the observation, and after it what this network was told."""
+def write_input(games: Games, net: Any, i: int, row: Any) -> None:
+    """What the actor sees of network i: the observation, and after it what it was told."""
     told = games.condition[i]
-    write_obs(games.nets[i], memory_of(games, i), games.kind, row)
+    write_obs(net, memory_of(games, i), games.kind, row)
     first = len(row) - len(told)
     for c in range(len(told)):
         row[first + c] = told[c]
@@ -130,32 +131,31 @@ class Final(NamedTuple):
 
 
 @rule
-def look_around(games: Games, i: int, rollout: Rollout, t: int) -> None:
+def look_around(games: Games, net: Any, i: int, rollout: Rollout, t: int) -> None:
     """Store what network i may do in this turn, and what only the critic sees."""
-    net, row = games.nets[i], rollout.masks[t, i]
+    row, useful = rollout.masks[t, i], games.useful
     if t == 0 or rollout.ended[t - 1, i]:
-        write_mask(net, games.useful, row)
+        write_mask(net, useful, row)
     else:  # only the host that blue has just acted on can be different
         row[:] = rollout.masks[t - 1, i]
         host = number(HOST_OF_ACTION[rollout.actions[t - 1, i]])
-        write_mask_of_host(net, host, games.useful, row)
+        write_mask_of_host(net, host, useful, row)
     if rollout.truth.shape[2]:
         write_truth(net, rollout.truth[t, i])
 
 
 @rule
-def play_one(games: Games, i: int, action: int) -> tuple[int, float]:
-    """One turn with the network's own dice; what it cost (tenths), and its alignment reward."""
-    net, orders = games.nets[i], games.orders
+def play_one(games: Games, net: Any, i: int, action: int) -> tuple[int, float]:
+    """One turn of network i with its own dice: what it cost (tenths), and its alignment reward."""
     infected = number(net.sessions)
     first, second = turn_dice(net)
     tenths, left, _decoy, _move, _target, _chosen = play_turn(
         net, action, low_die(first), high_die(first), low_die(second)
     )
     aligned = 0.0
-    if len(orders.allowed):
+    if games.has_orders:
         verb, host = number(VERB_OF_ACTION[action]), number(HOST_OF_ACTION[action])
-        aligned = align(games.conducts[i], orders, infected, left, verb, host)
+        aligned = align(games.conducts[i], games.orders, infected, left, verb, host)
     if games.kind:
         remember(memory_of(games, i), action, net.seen)
     return tenths, aligned
@@ -163,16 +163,16 @@ def play_one(games: Games, i: int, action: int) -> tuple[int, float]:
 
 @rule
 def play_and_store(
-    games: Games, i: int, shaping: Shaping, rollout: Rollout, t: int, final: Final, k: int
+    games: Games, net: Any, i: int, shaping: Shaping, rollout: Rollout, t: int, final: Final, k: int
 ) -> bool:
     """One turn of network i into row t, where its action is; True if its episode ended.
 
     Then the next one has begun, and row k of `final` holds what was seen at its end.
     """
-    net, action = games.nets[i], number(rollout.actions[t, i])
+    action = number(rollout.actions[t, i])
     weight = shaping.weights[net.turn]
     rollout.kinds[t, i] = net.red
-    tenths, aligned = play_one(games, i, action)
+    tenths, aligned = play_one(games, net, i, action)
     reward = np.float32(-tenths) / np.float32(10)
     if VERB_OF_ACTION[action] == RESTORE:
         reward += np.float32(shaping.restore_discount * RESTORE_COST / 10)
@@ -183,17 +183,17 @@ def play_and_store(
     if ended:
         rollout.returns[t, i] = np.float32(net.tenths) / np.float32(10)
         rollout.lengths[t, i] = net.turn
-        write_input(games, i, final.obs[k])
+        write_input(games, net, i, final.obs[k])
         if final.truth.shape[1]:
             write_truth(net, final.truth[k])
         begin_anew(net, memory_of(games, i), games.kind, games.odds)
-        if len(games.orders.allowed):
+        if games.has_orders:
             rollout.conducts[t, i] = games.conducts[i]
             begin_following(net, games.conducts[i], games.orders, games.condition[i])
     if t == rollout.obs.shape[0] - 1:
-        write_input(games, i, rollout.next_obs[i])
+        write_input(games, net, i, rollout.next_obs[i])
     else:
-        write_input(games, i, rollout.obs[t + 1, i])
+        write_input(games, net, i, rollout.obs[t + 1, i])
     return ended
 
 
@@ -225,13 +225,13 @@ def collect_blocks(
             logits = forward(actor, obs, work)
             any_ended = False
             for i in range(start, stop):
-                look_around(games, i, rollout, t)
-                die = policy_die(games.nets[i])
-                k = i - start
+                net, k = games.nets[i], i - start
+                look_around(games, net, i, rollout, t)
+                die = policy_die(net)
                 action, log_prob = sample(logits[k], rollout.masks[t, i], die, shares)
                 rollout.actions[t, i] = action
                 rollout.log_probs[t, i] = log_prob
-                if play_and_store(games, i, shaping, rollout, t, final, k):
+                if play_and_store(games, net, i, shaping, rollout, t, final, k):
                     any_ended = True
             x = join_columns(obs, fill_up(rollout.truth[t, start:stop], whole_truth), columns)
             values = forward(critic, x, work)

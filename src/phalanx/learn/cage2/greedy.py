@@ -81,12 +81,12 @@ def play_blocks(
             write_mask(games.nets[i], games.useful, masks[i - start])
         for t in range(horizons[-1]):
             for i in range(start, stop):
-                write_input(games, i, obs[i - start])
+                write_input(games, games.nets[i], i, obs[i - start])
             logits = forward(actor, obs, work)
             for i in range(start, stop):
                 net, conduct, mask = games.nets[i], games.conducts[i], masks[i - start]
                 action = most_likely(logits[i - start], mask)
-                play_one(games, i, action)
+                play_one(games, net, i, action)
                 write_mask_of_host(net, number(HOST_OF_ACTION[action]), games.useful, mask)
                 for k in range(len(horizons)):
                     if t + 1 == horizons[k]:

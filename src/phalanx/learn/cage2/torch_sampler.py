@@ -23,15 +23,16 @@ from phalanx.learn.torch.heads import Categorical
 def look_everywhere(games: Games, rollout: Rollout, t: int, uniforms: Any) -> None:
     """Store masks and truth of turn t, and roll the die by which each network draws its action."""
     for i in range(len(games.nets)):
-        look_around(games, i, rollout, t)
-        uniforms[i] = policy_die(games.nets[i]) * 2.0**-32
+        net = games.nets[i]
+        look_around(games, net, i, rollout, t)
+        uniforms[i] = policy_die(net) * 2.0**-32
 
 
 @kernel
 def play_everywhere(games: Games, shaping: Shaping, rollout: Rollout, t: int, final: Final) -> None:
     """Turn t of every network, with the actions that are stored there."""
     for i in range(len(games.nets)):
-        play_and_store(games, i, shaping, rollout, t, final, i)
+        play_and_store(games, games.nets[i], i, shaping, rollout, t, final, i)
 
 
 @kernel

@@ -6,11 +6,11 @@ middle, drawn around the outputs with deviations of their own.
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from phalanx.learn.compiled.mlp import Floats, add_up, exp, fast
+from phalanx.learn.compiled.mlp import add_up, exp, fast
 
 GROUP = 16  # actions whose probabilities are added up together
 NEVER = np.float32(-1e9)  # added to the logit of an action that is masked out
@@ -18,16 +18,18 @@ HALF_LOG_2PI = np.float32(math.log(2 * math.pi) / 2)
 
 
 @fast
-def softmax(logits: Any, mask: Any, shares: Any) -> Any:
-    """Probabilities times a sum, which is returned, into `shares`; logits less their largest."""
+def softmax(logits: Any, mask: Any, shares: Any) -> tuple[Any, Any]:
+    """Probabilities, but for a common divisor, into `shares`; the largest logit and that divisor.
+
+    Logits of actions that are masked out become very small.
+    """
     top = np.float32(-3e38)
     for a in range(len(logits)):
         logits[a] += NEVER * (np.float32(1) - np.float32(mask[a]))
         top = max(top, logits[a])
     for a in range(len(logits)):
-        logits[a] -= top
-        shares[a] = exp(logits[a])
-    return add_up(shares)
+        shares[a] = exp(logits[a] - top)
+    return top, add_up(shares)
 
 
 @fast
@@ -36,7 +38,7 @@ def sample(logits: Any, mask: Any, die: int, shares: Any) -> tuple[int, Any]:
 
     shares: room for as many numbers.
     """
-    total = softmax(logits, mask, shares)
+    top, total = softmax(logits, mask, shares)
     left = np.float32(die) * np.float32(2.0**-32) * total
     first = 0  # skip whole groups, then look at each
     while first + GROUP <= len(logits):
@@ -55,7 +57,7 @@ def sample(logits: Any, mask: Any, die: int, shares: Any) -> tuple[int, Any]:
         for a in range(len(logits)):
             if mask[a]:
                 chosen = a
-    return chosen, logits[chosen] - np.log(total)
+    return chosen, logits[chosen] - top - np.log(total)
 
 
 @fast
@@ -67,81 +69,53 @@ def most_likely(logits: Any, mask: Any) -> int:
     return chosen
 
 
-# --- how likely given actions are -----------------------------------------------------------------
-
-
-class Computed(NamedTuple):
-    """What is computed on the way to the gradient of n rows; d_ are derivatives of the loss."""
-
-    outputs: Floats  # [n, A] of the actor
-    shares: Floats  # [n, A] of probability, or deviations; then the gradient of the outputs
-    values: Floats  # [n, 1]
-    log_probs: Floats  # [n]
-    entropies: Floats  # [n]
-    d_log_probs: Floats  # [n]
-    d_values: Floats  # [n, 1]
-
-
-@fast
-def computed(outputs: Floats, values: Floats, shares: Floats) -> Computed:
-    """Room for the rest."""
-    n, empty = len(outputs), np.empty((3, len(outputs)), np.float32)
-    d_values = np.empty((n, 1), np.float32)
-    return Computed(outputs, shares[:n], values, empty[0], empty[1], empty[2], d_values)
-
-
+# --- how likely a given action is -----------------------------------------------------------------
 # Of the branches below, Numba compiles only the one that fits the dimensions of `actions`.
 
 
 @fast
-def evaluate_actions(part: Computed, log_std: Floats, masks: Any, actions: Any, rows: Any) -> None:
-    """Log-probabilities and entropies of these rows of a rollout, from the actor's outputs."""
-    outputs, shares = part.outputs, part.shares
+def evaluate_action(
+    outputs: Any, log_std: Any, masks: Any, actions: Any, row: int, shares: Any, scratch: Any
+) -> tuple[Any, Any]:
+    """The log-probability of an action by the actor's outputs, and the entropy: of one row.
+
+    outputs, shares, scratch: [A]; what is left in the first two is for `outputs_gradient`.
+    """
     if actions.ndim == 1:
-        weighted = np.empty(outputs.shape[1], np.float32)
-        for k in range(len(rows)):
-            z = outputs[k]
-            total = softmax(z, masks[rows[k]], shares[k])
-            for a in range(len(z)):
-                weighted[a] = shares[k, a] * z[a]
-            log_total = np.log(total)
-            part.entropies[k] = log_total - add_up(weighted) * (np.float32(1) / total)
-            part.log_probs[k] = z[actions[rows[k]]] - log_total
+        top, total = softmax(outputs, masks[row], shares)
+        for a in range(len(outputs)):
+            outputs[a] -= top
+            scratch[a] = shares[a] * outputs[a]
+        log_total = np.log(total)
+        entropy = log_total - add_up(scratch) * (np.float32(1) / total)
+        log_prob = outputs[actions[row]] - log_total
     else:
-        entropy = np.float32(0)
-        for a in range(len(log_std)):
+        log_prob = entropy = np.float32(0)
+        for a in range(len(outputs)):
+            shares[a] = (actions[row, a] - outputs[a]) / np.exp(log_std[a])
+            log_prob -= shares[a] * shares[a] / np.float32(2) + log_std[a] + HALF_LOG_2PI
             entropy += log_std[a] + np.float32(0.5) + HALF_LOG_2PI
-        for k in range(len(rows)):
-            log_prob = np.float32(0)
-            for a in range(len(log_std)):
-                scaled = (actions[rows[k], a] - outputs[k, a]) / np.exp(log_std[a])
-                log_prob -= scaled * scaled / np.float32(2) + log_std[a] + HALF_LOG_2PI
-                shares[k, a] = scaled
-            part.entropies[k] = entropy
-            part.log_probs[k] = log_prob
+    return log_prob, entropy
 
 
 @fast
 def outputs_gradient(
-    part: Computed, log_std: Floats, actions: Any, rows: Any, d_entropy: Any, d_log_std: Floats
-) -> None:
-    """After `evaluate_actions`: the gradient of the outputs into `shares`, and that of log_std."""
-    shares = part.shares
+    outputs: Any, log_std: Any, actions: Any, row: int, shares: Any, entropy: Any,
+    d_log_prob: Any, d_entropy: Any, d_log_std: Any,
+) -> None:  # fmt: skip
+    """After `evaluate_action`: the gradient of the outputs into `shares`, by those of both results.
+
+    d_log_std: to this is added what comes by the log-probability.
+    """
     if actions.ndim == 1:
-        for k in range(len(rows)):
-            total = add_up(shares[k])
-            inverse, log_total = np.float32(1) / total, np.log(total)
-            push, entropy = part.d_log_probs[k], part.entropies[k]
-            for a in range(shares.shape[1]):
-                log_p = max(part.outputs[k, a] - log_total, np.float32(-80))
-                p = shares[k, a] * inverse
-                shares[k, a] = p * (-d_entropy * (log_p + entropy) - push)
-            shares[k, actions[rows[k]]] += push
+        total = add_up(shares)
+        inverse, log_total = np.float32(1) / total, np.log(total)
+        for a in range(len(outputs)):
+            log_p = max(outputs[a] - log_total, np.float32(-80))
+            p = shares[a] * inverse
+            shares[a] = p * (-d_entropy * (log_p + entropy) - d_log_prob)
+        shares[actions[row]] += d_log_prob
     else:
-        d_log_std[:] = d_entropy * np.float32(len(rows))
-        for k in range(len(rows)):
-            push = part.d_log_probs[k]
-            for a in range(len(log_std)):
-                scaled = shares[k, a]
-                d_log_std[a] += push * (scaled * scaled - np.float32(1))
-                shares[k, a] = push * scaled / np.exp(log_std[a])
+        for a in range(len(outputs)):
+            d_log_std[a] += d_log_prob * (shares[a] * shares[a] - np.float32(1))
+            shares[a] = d_log_prob * shares[a] / np.exp(log_std[a])

@@ -7,10 +7,10 @@ import numpy.typing as npt
 
 from phalanx.compiled.rule import kernel
 from phalanx.compiled.team import ThreadTeam, join, leave, next_piece
-from phalanx.learn.compiled.distributions import computed, evaluate_actions, outputs_gradient
+from phalanx.learn.compiled.distributions import evaluate_action, outputs_gradient
 from phalanx.learn.compiled.mlp import Floats, backward, fast, forward, join_columns, work_size
 from phalanx.learn.compiled.policy import Networks, Policy
-from phalanx.learn.compiled.ppo_loss import ppo_gradient
+from phalanx.learn.compiled.ppo_loss import NO_SUMS, entropy_gradient, ppo_gradient
 from phalanx.learn.ppo import ADAM_DECAYS, ADAM_EPSILON, STATS, LossSettings, Rows, to_rows
 from phalanx.learn.rollout import Arrays, Rollout, flat
 from phalanx.learn.shared import Shared
@@ -26,7 +26,7 @@ class Room(NamedTuple):
     actor_work: Floats  # [threads, ...] as `forward` and `backward` take it
     critic_work: Floats
     x: Floats  # [threads, SLICE, D] what the actor sees
-    y: Floats  # [threads, SLICE, D + K] what the critic sees
+    y: Floats  # [threads, SLICE * (D + K)] what the critic sees
     shares: Floats  # [threads, SLICE, A]
 
 
@@ -42,9 +42,31 @@ def make_room(policy: Policy, threads: int, minibatch_size: int) -> Room:
         actor_work=zeros(work_size(actor, SLICE)),
         critic_work=zeros(work_size(critic, SLICE)),
         x=zeros(SLICE, policy.obs_size),
-        y=zeros(SLICE, int(critic[0])),
+        y=zeros(SLICE * int(critic[0])),
         shares=zeros(SLICE, int(actor[-1])),
     )
+
+
+@fast
+def gather(rows: Rows, chosen: Any, obs: Floats) -> Rows:
+    """The chosen rows beside each other, observations in `obs`: later none is waited for."""
+    n = len(chosen)
+    truth, masks = np.empty_like(rows.truth[:n]), np.empty_like(rows.masks[:n])
+    actions, log_probs = np.empty_like(rows.actions[:n]), np.empty(n, np.float32)
+    advantages, targets = np.empty(n, np.float32), np.empty(n, np.float32)
+    for k in range(n):
+        row = chosen[k]
+        for c in range(obs.shape[1]):
+            obs[k, c] = rows.obs[row, c]
+        for c in range(truth.shape[1]):
+            truth[k, c] = rows.truth[row, c]
+        for a in range(masks.shape[1]):
+            masks[k, a] = rows.masks[row, a]
+        actions[k] = rows.actions[row]
+        log_probs[k] = rows.log_probs[row]
+        advantages[k] = rows.advantages[row]
+        targets[k] = rows.targets[row]
+    return Rows(obs, truth, masks, actions, log_probs, advantages, targets)
 
 
 @fast
@@ -52,25 +74,33 @@ def slice_gradient(
     networks: Networks, rows: Rows, chosen: Any, loss: LossSettings, room: Room, s: int, thread: int
 ) -> None:
     """Gradient of slice s of the rows `chosen`, as its share of their mean loss."""
-    some = chosen[s * SLICE : min((s + 1) * SLICE, len(chosen))]
-    n, width = len(some), rows.obs.shape[1]
-    x, y = room.x[thread][:n], room.y[thread][:n]
+    total, log_std, grad = len(chosen), networks.log_std, room.grads[s]
+    n = min(SLICE, total - s * SLICE)
+    some = gather(rows, chosen[s * SLICE : s * SLICE + n], room.x[thread][:n])
+    critic_obs = join_columns(some.obs, some.truth, room.y[thread])
+    actor_work, critic_work = room.actor_work[thread], room.critic_work[thread]
+    outputs = forward(networks.actor, some.obs, actor_work)
+    values = forward(networks.critic, critic_obs, critic_work)
+    split, end = len(networks.actor.theta), len(grad) - len(log_std)
+    shares, scratch = room.shares[thread][:n], np.empty(outputs.shape[1], np.float32)
+    d_values, d_log_std = np.empty_like(values), grad[end:]
+    d_entropy, sums = entropy_gradient(total, loss), NO_SUMS
+    d_log_std[:] = d_entropy * np.float32(n)
     for k in range(n):
-        for c in range(width):
-            x[k, c] = rows.obs[some[k], c]
-            y[k, c] = rows.obs[some[k], c]
-        for c in range(rows.truth.shape[1]):
-            y[k, width + c] = rows.truth[some[k], c]
-    actor_work, critic_work, grad = room.actor_work[thread], room.critic_work[thread], room.grads[s]
-    outputs = forward(networks.actor, x, actor_work)
-    part = computed(outputs, forward(networks.critic, y, critic_work), room.shares[thread])
-    evaluate_actions(part, networks.log_std, rows.masks, rows.actions, some)
-    d_entropy = ppo_gradient(part, rows, some, len(chosen), loss, room.stats[s])
-    split = len(networks.actor.theta)
-    end = split + len(networks.critic.theta)
-    outputs_gradient(part, networks.log_std, rows.actions, some, d_entropy, grad[end:])
-    backward(networks.actor, x, actor_work, part.shares, grad[:split])
-    backward(networks.critic, y, critic_work, part.d_values, grad[split:end])
+        log_prob, entropy = evaluate_action(
+            outputs[k], log_std, some.masks, some.actions, k, shares[k], scratch
+        )
+        d_log_prob, d_values[k, 0], sums = ppo_gradient(
+            log_prob, entropy, values[k, 0], some, k, total, loss, sums
+        )
+        outputs_gradient(
+            outputs[k], log_std, some.actions, k, shares[k], entropy, d_log_prob, d_entropy,
+            d_log_std,
+        )  # fmt: skip
+    stats = room.stats[s]
+    stats[0], stats[1], stats[2], stats[3], stats[4] = sums
+    backward(networks.actor, some.obs, actor_work, shares, grad[:split])
+    backward(networks.critic, critic_obs, critic_work, d_values, grad[split:end])
 
 
 @kernel
@@ -123,21 +153,20 @@ def evaluate_slices(
     """Log-probabilities and values of all rows, a slice at a time."""
     if not join(board, task, thread):
         return True
+    shares, scratch = room.shares[thread][0], room.shares[thread][1]
     slices = (len(values) + SLICE - 1) // SLICE
     s, helped = next_piece(board, slices, thread, 0)
     while s >= 0:
         start, stop = s * SLICE, min((s + 1) * SLICE, len(values))
         x = rows.obs[start:stop]
-        y = join_columns(x, rows.truth[start:stop], room.y[thread].reshape(-1))
+        y = join_columns(x, rows.truth[start:stop], room.y[thread])
         outputs = forward(networks.actor, x, room.actor_work[thread])
-        part = computed(
-            outputs, forward(networks.critic, y, room.critic_work[thread]), room.shares[thread]
-        )
-        some = np.arange(start, stop)
-        evaluate_actions(part, networks.log_std, rows.masks, rows.actions, some)
-        for k in range(stop - start):
-            log_probs[start + k] = part.log_probs[k]
-            values[start + k] = part.values[k, 0]
+        new_values = forward(networks.critic, y, room.critic_work[thread])
+        for r in range(start, stop):
+            log_probs[r], _entropy = evaluate_action(
+                outputs[r - start], networks.log_std, rows.masks, rows.actions, r, shares, scratch
+            )
+            values[r] = new_values[r - start, 0]
         s, helped = next_piece(board, slices, thread, helped)
     return leave(board, task, thread)
 
