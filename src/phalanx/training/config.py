@@ -288,8 +288,9 @@ class TrainConfig:
     def __post_init__(self) -> None:
         if not self.algo:
             object.__setattr__(self, "algo", "impala" if self.runner == "ray" else "ppo")
+        left_open = self.left_open
         for item in dataclasses.fields(self):
-            if item.name in self.left_open:
+            if item.name in left_open:
                 continue  # until the environment is open
             if item.name == "total_steps" and self.total_episodes is not None:
                 continue  # the budget is given in episodes

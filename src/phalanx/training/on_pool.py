@@ -37,8 +37,8 @@ LARGEST_COMPILED = 256  # actions
 def on_pool(config: TrainConfig, network: Network | None, _first_index: int = 0) -> Recipe:
     """Compiled networks for vectors; torch for images, and for more actions than those take."""
     pool = open_pool(config)
-    config = settled(config, pool)
     try:
+        config = settled(config, pool)
         actor, stepper, device = open_networks(
             config, pool.single_observation_space, pool.single_action_space, network
         )
@@ -47,10 +47,10 @@ def on_pool(config: TrainConfig, network: Network | None, _first_index: int = 0)
             reward_scale=config.reward_scale, seed=config.seed,
             num_rollouts=2 if is_ahead(config) else 1, noise_memory=config.noise_memory,
         )  # fmt: skip
+        source, learner = open_source(config, [sampler]), open_learner(config, stepper)
     except BaseException:
         pool.close()
         raise
-    source, learner = open_source(config, [sampler]), open_learner(config, stepper)
     note = f"{pool.n_envs} environments; {pool.reason}{threads_note(pool.num_workers)}"
     kinds, threads = (config.env_name,), count_threads(config)
     return Recipe(
