@@ -1,5 +1,7 @@
 """The nearest tests of each module that is changed."""
 
+WHOLE_RUNS = "training/test_training training/test_training_workflows"
+
 # The nearest tests of a module, the quickest first.
 TESTS: dict[str, str] = {
     "training/checkpoint": "training/test_checkpoint training/test_run_folder",
@@ -12,17 +14,28 @@ TESTS: dict[str, str] = {
     "settings/fields": "settings/test_settings cli/test_cli",
     "settings/yaml_file": "settings/test_settings",
     "trust": "settings/test_settings",
-    "training/update_record": "training/test_update_record training/test_training",
-    "training/recipe": "training/test_recipe training/test_training",
-    "training/run": "training/test_training training/test_training_workflows",
+    "training/update_record": f"training/test_update_record {WHOLE_RUNS}",
+    "training/recipe": f"training/test_recipe {WHOLE_RUNS}",
+    "training/run": f"training/test_update_record {WHOLE_RUNS}",
+    **dict.fromkeys(
+        (
+            "training/builders",
+            "training/on_cage2",
+            "training/schedules",
+            "training/cage2_extension",
+            "training/compliance",
+        ),
+        f"training/test_recipe training/test_update_record {WHOLE_RUNS}",
+    ),
+    "training/on_pool": "training/test_train_env",
     "training/loop": "training/test_training training/test_run_folder",
     "training/sources": "training/test_sources training/test_training",
     "cage2/saved_games": "training/test_checkpoint cage2/test_batch training/test_run_folder",
     "learn/a3c": "learn/test_a3c training/test_a3c",
     "learn/compiled/actor": "learn/test_pool_sampler training/test_train_env",
     "learn/cage2/collect": "learn/cage2/test_collect learn/cage2/test_following",
-    "learn/compiled/stepper": "learn/test_ppo learn/test_torch learn/test_a3c",
-    "learn/cage2/gate": "learn/cage2/test_gate learn/cage2/test_gate_steps",
+    "learn/compiled/stepper": f"learn/test_ppo learn/test_torch learn/test_a3c {WHOLE_RUNS}",
+    "learn/cage2/gate": f"learn/cage2/test_gate learn/cage2/test_gate_steps {WHOLE_RUNS}",
     "search/gp_ucb": "search/test_gp_ucb",
     "learn/torch/heads": "learn/test_heads learn/test_torch training/test_train_env",
     "learn/impala": "learn/test_metrics learn/test_impala training/test_training",
@@ -41,8 +54,8 @@ TESTS: dict[str, str] = {
     "learn/ppo": "learn/test_metrics learn/test_ppo learn/test_impala training/test_training",
     "learn/compiled/ppo_loss": "learn/test_ppo",
     "learn/returns": "learn/test_impala learn/test_ppo",
-    "learn/rollout": "learn/test_rollout learn/cage2/test_collect learn/test_pool_sampler",
-    "learn/cage2/sampler": "learn/cage2/test_collect learn/cage2/test_following",
+    "learn/rollout": f"learn/test_rollout learn/test_pool_sampler {WHOLE_RUNS}",
+    "learn/cage2/sampler": f"learn/cage2/test_collect learn/cage2/test_following {WHOLE_RUNS}",
     "learn/shared": "learn/test_a3c training/test_a3c",
 }
 ENVS = (
