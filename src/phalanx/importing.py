@@ -23,6 +23,20 @@ def import_from_here(module: str) -> ModuleType:
     return import_from(os.getcwd(), module)
 
 
+def find_named(what: str, name: str) -> Any:
+    """What the user names as `module:factory`: a defender, a network; one line if it is not there.
+
+    what: how the line calls it, such as `--network`.
+    """
+    place, _, factory = name.partition(":")
+    try:
+        return getattr(import_from_here(place), factory)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ConfigError(
+            f"cannot find {what} {name} ({error}); give module:factory, importable from here"
+        ) from None
+
+
 def import_from(folder: str, module: str) -> ModuleType:
     """A module that is installed, or that lies in `folder`. No other one is looked for there."""
     if not all(part.isidentifier() for part in module.split(".")):

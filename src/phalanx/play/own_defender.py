@@ -11,7 +11,6 @@ from phalanx.cage2.rules.observation import OBS_SIZES, observation_kind
 from phalanx.cage2.rules.scenario import NUM_ACTIONS
 from phalanx.cage2.settings import checked_horizon, rule_set_number
 from phalanx.errors import ActionError, ConfigError
-from phalanx.importing import import_from_here
 
 WAYS = ("act", "get_action", "predict")  # methods that choose actions, the first that is there
 MASKS = ("action_masks", "action_mask", "masks")  # parameters that ask for what can be placed
@@ -21,17 +20,6 @@ WANTED = (
     "function of an observation; see docs/defenders.md"
 )
 Array = npt.NDArray[Any]
-
-
-def find_own(name: str) -> Any:
-    """What `module:factory` names; the user has named it, so it may be in the current folder."""
-    place, _, factory = name.partition(":")
-    try:
-        return getattr(import_from_here(place), factory)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise ConfigError(
-            f"cannot find the defender {name} ({error}); give module:factory, importable from here"
-        ) from None
 
 
 class OwnDefender:

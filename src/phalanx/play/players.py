@@ -10,8 +10,9 @@ import numpy.typing as npt
 
 from phalanx.cage2.defenders import GREEDY, Greedy, make_defender
 from phalanx.errors import ConfigError
+from phalanx.importing import find_named
 from phalanx.play.evaluate_config import EvaluateConfig
-from phalanx.play.own_defender import OwnDefender, find_own
+from phalanx.play.own_defender import OwnDefender
 from phalanx.play.trained import TrainedDefender, load_defender
 from phalanx.training.recipe import Network, find_network
 
@@ -63,7 +64,7 @@ def open_player(name: str, config: EvaluateConfig, network: Network | None = Non
         needed = network or find_network(config.network)
         return trained_player(name, load_defender(config.checkpoints[name], needed))
     if config.is_own(name):
-        return own_player(name, find_own(name))
+        return own_player(name, find_named("the defender", name))
     return Player(name, partial(_scripted, name))
 
 

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
-from phalanx.errors import ConfigError, MissingError
-from phalanx.importing import import_from_here
+from phalanx.errors import MissingError
+from phalanx.importing import find_named
 from phalanx.learn.a3c import A3CSettings
 from phalanx.learn.impala import Impala, ImpalaSettings
 from phalanx.learn.normalise import Intake
@@ -93,15 +93,7 @@ def open_learner(config: TrainConfig, stepper: Stepper) -> PPO | Impala:
 
 def find_network(name: str | None) -> Network | None:
     """`module:factory`, where factory(obs_size, truth_size, num_actions) makes a torch module."""
-    if name is None:
-        return None
-    place, _, factory = name.partition(":")
-    try:
-        return getattr(import_from_here(place), factory)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise ConfigError(
-            f"cannot find --network {name} ({error}); give module:factory, importable from here"
-        ) from None
+    return None if name is None else find_named("--network", name)
 
 
 def settings_of(kind: type[Settings], config: TrainConfig) -> Settings:
