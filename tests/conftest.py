@@ -1,6 +1,13 @@
-"""The order of the tests: files that wait a lot come first."""
+"""What holds for all tests: Ctrl-C is heard, and files that wait a lot come first."""
+
+import signal
 
 import pytest
+
+
+def pytest_configure() -> None:
+    """A shell starts background jobs deaf to Ctrl-C; tests of it send one and expect an answer."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
