@@ -28,13 +28,12 @@ from phalanx.play.cells import play_cells
 from phalanx.play.evaluate_config import EvaluateConfig
 from phalanx.play.trained import TrainedDefender, load_defender
 from phalanx.settings.flags import from_file
-from phalanx.training.builders import SIZES
 from phalanx.training.cage2_extension import Cage2Extension, turn_weights
 from phalanx.training.checkpoint import load_checkpoint, save_checkpoint
 from phalanx.training.config import TrainConfig
 from phalanx.training.folder import RunFolder
 from phalanx.training.loop import train
-from phalanx.training.recipe import find_network
+from phalanx.training.recipe import SIZES, find_network
 from phalanx.training.run import Run
 
 SMALL = {

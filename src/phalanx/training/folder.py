@@ -11,29 +11,27 @@ import os
 import stat
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import yaml
 
 from phalanx.errors import RunError
 from phalanx.files import replace_text
 from phalanx.system import NO_LINK, take_lock
-from phalanx.training.events import Events
 
 FLUSH_S = 1.0  # rows that a kill may cost
 TABLES = ("updates", "episodes", "faults")
 MARK = "a run folder of phalanx\n"  # in .lock: what tells our folders from others
-MADE = (
-    ".lock",
-    "config.yaml",
-    "summary.json",
-    "checkpoints",
-    *(f"{name}.csv" for name in TABLES),
-)
+MADE = (".lock", "config.yaml", "summary.json", "checkpoints", *(f"{name}.csv" for name in TABLES))
 MADE_BY_SEARCH = (
     *MADE, "search.csv", "policies", "school", "workflows", "winner", "baseline", "plots",
 )  # fmt: skip
+Columns = dict[str, npt.NDArray[Any]]
 
 
 class RunFolder:
@@ -54,27 +52,20 @@ class RunFolder:
     ) -> None:
         self.path = path
         self._is_ours = is_ours or not path.exists()
-        self._lock: io.TextIOWrapper | None = None
         if not goes_on:
             check_free(path, MADE_BY_SEARCH if for_search else MADE)
         try:
             path.mkdir(parents=True, exist_ok=True)
-            self._lock = _open_lock(path / ".lock")
-            for name in MADE_BY_SEARCH:
-                check_not_linked(path / name)
-            (path / "checkpoints").mkdir(exist_ok=True)
+            with ExitStack() as on_failure:
+                self._lock = on_failure.enter_context(_open_lock(path / ".lock"))
+                for name in MADE_BY_SEARCH:
+                    check_not_linked(path / name)
+                (path / "checkpoints").mkdir(exist_ok=True)
+                on_failure.pop_all()
         except OSError as error:
-            self._unlock()
             raise _not_here(path, error) from None
-        except RunError:
-            self._unlock()
-            raise
         self._tables: dict[str, Table] = {}
         self.events = Events(path)
-
-    def _unlock(self) -> None:
-        if self._lock is not None:
-            self._lock.close()
 
     @property
     def checkpoint(self) -> Path:
@@ -135,7 +126,7 @@ class RunFolder:
         for table in self._tables.values():
             table.close()
         self.events.close()
-        self._unlock()
+        self._lock.close()
 
 
 def open_new(output_dir: Path, name: str | None, *, for_search: bool = False) -> RunFolder:
@@ -273,3 +264,74 @@ class Table:
     def close(self) -> None:
         self.flush()
         self._file.close()
+
+
+def read_table(folder: Path | str, name: str = "updates") -> Columns:
+    """A table of a run folder: updates, episodes or faults; also while the run goes on.
+
+    pandas.DataFrame(phalanx.read_table("runs/first"))
+
+    Columns of whole numbers are int64, of other numbers float64, all others strings.
+    """
+    path = Path(folder) / f"{name}.csv"
+    try:
+        text = path.read_text()
+    except OSError as error:
+        raise RunError(f"cannot read {path}: {error.strerror}; give the folder of a run") from None
+    whole = text[: text.rfind("\n") + 1]  # of the last row half may be on its way
+    names, *rows = csv.reader(whole.splitlines(keepends=True)) if whole else [[]]
+    return {name: _as_numbers(np.array([row[k] for row in rows])) for k, name in enumerate(names)}
+
+
+def _as_numbers(words: npt.NDArray[np.str_]) -> npt.NDArray[Any]:
+    for kind in (np.int64, np.float64):
+        try:
+            return words.astype(kind)
+        except (ValueError, OverflowError):
+            pass
+    return words
+
+
+class Events:
+    """The numbers of a run as TensorBoard events; does nothing where that is not installed.
+
+    Nothing is imported or written before the first number.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._writer: Any = None
+        self._installed = find_spec("tensorboard") is not None
+
+    def add(self, step: int, numbers: dict[str, Any]) -> None:
+        """One point on the curve of each of these numbers."""
+        if not self._installed:
+            return
+        from tensorboard.compat.proto.summary_pb2 import Summary
+
+        scalars = [
+            Summary.Value(tag=name, simple_value=value)
+            for name, value in numbers.items()
+            if isinstance(value, float) and value == value
+        ]
+        self._write(step=step, summary=Summary(value=scalars))
+
+    def forget_after(self, step: int) -> None:
+        """A run went back to this step: TensorBoard drops what was written after it."""
+        if not self._installed:
+            return
+        from tensorboard.compat.proto.event_pb2 import SessionLog
+
+        self._write(step=step + 1, session_log=SessionLog(status=SessionLog.START))
+
+    def _write(self, **fields: Any) -> None:
+        from tensorboard.compat.proto.event_pb2 import Event
+        from tensorboard.summary.writer.event_file_writer import EventFileWriter
+
+        if self._writer is None:
+            self._writer = EventFileWriter(str(self._folder), flush_secs=1)
+        self._writer.add_event(Event(wall_time=time.time(), **fields))
+
+    def close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()

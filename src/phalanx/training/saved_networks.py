@@ -10,6 +10,7 @@ from gymnasium import spaces
 
 from phalanx.arrays_file import Declared
 from phalanx.errors import CheckpointError
+from phalanx.learn.compiled.actor import count_outputs
 from phalanx.learn.compiled.mlp import weight_count
 from phalanx.learn.normalise import SEEN
 from phalanx.training.checkpoint import LEARNT, load_checkpoint, read_facts
@@ -43,29 +44,24 @@ def load_networks(
     if is_point and "theta" not in declared:  # continuous actions were once learnt by torch only
         config = replace(config, learner="torch")
     compiled = can_be_compiled(obs_space, action_space) and not plain_is_asked(config, network)
-    seen = statistics_of(config, obs_space, is_flat=compiled)
+    width, wanted = int(np.prod(obs_space.shape or ())), dict[str, tuple[int, ...]]()
     if compiled:
         check_has_weights(path, declared, network, built_in="theta" in declared)
-        outputs = int(np.prod(action_space.shape)) if is_point else int(action_space.n)
-        size = count_weights(int(np.prod(obs_space.shape)), outputs, config.hidden, 0)
-        size += outputs if is_point else 0  # a deviation for each
-        check_declared(path, {"theta": (size,), **seen}, declared)
+        outputs = count_outputs(action_space)
+        size = count_weights(width, outputs, config.hidden, 0)
+        wanted["theta"] = (size + outputs if is_point else size,)  # a deviation for each
     elif network is None:
         check_has_weights(path, declared, network, built_in=True)
-        check_declared(path, shapes_of_module(config, obs_space, action_space) | seen, declared)
-    else:
-        check_declared(path, seen, {k: v for k, v in declared.items() if k.startswith(SEEN)})
+        wanted = shapes_of_module(config, obs_space, action_space)
+    if sees_normalised(config, obs_space):  # then statistics must be beside the weights
+        shape = (width,) if compiled else obs_space.shape
+        wanted |= {f"{SEEN}_count": (), f"{SEEN}_mean": shape, f"{SEEN}_var": shape}
+    known = (
+        LEARNT if compiled or network is None else SEEN
+    )  # what users' own networks have is theirs
+    check_declared(path, wanted, {k: v for k, v in declared.items() if k.startswith(known)})
     actor, stepper, _device = open_networks(config, obs_space, action_space, network)
-    arrays, _ = load_checkpoint(path)
-    if seen:
-        stepper.seen.load(SEEN, arrays)
-    inner = stepper.inner if seen else stepper
-    if compiled:
-        inner.policy.theta[:] = arrays["theta"]
-    else:
-        from phalanx.learn.torch.weights import set_weights
-
-        set_weights(inner.module, arrays)
+    stepper.load_weights(load_checkpoint(path)[0])
     actor.set_weights(stepper.weights())
     return actor, stepper
 
@@ -98,16 +94,6 @@ def check_declared(
                 f"{name} is {is_there or 'missing'}, needed is {is_needed or 'no such'}; a network "
                 "of your own is named by --network module:factory"
             )
-
-
-def statistics_of(
-    config: TrainConfig, obs_space: Any, *, is_flat: bool
-) -> dict[str, tuple[int, ...]]:
-    """The statistics of observations that must be beside the weights, if they were normalised."""
-    if not sees_normalised(config, obs_space):
-        return {}
-    shape = (int(np.prod(obs_space.shape)),) if is_flat else obs_space.shape
-    return {f"{SEEN}_count": (), f"{SEEN}_mean": shape, f"{SEEN}_var": shape}
 
 
 def count_weights(obs_size: int, num_actions: int, hidden: tuple[int, ...], truth_size: int) -> int:
