@@ -7,7 +7,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -174,7 +174,9 @@ class Run:
         self.steps += update.steps
         self.dropped_steps += update.dropped
         self.lags.update(update.lags)
-        self._check(update.metrics)
+        wrong = [name for name, value in update.metrics.items() if not math.isfinite(value)]
+        if wrong:
+            self._fail(f"a {wrong[0]} that is no number")
         means = self._record_episodes(update.episodes)
         row = {
             "update": self.updates, "episodes": self.episodes, "steps": self.steps, **means,
@@ -213,19 +215,14 @@ class Run:
         kept = columns_of(rollout, np.flatnonzero(fresh))
         return kept, rollout.rewards.size - kept.rewards.size
 
-    def _check(self, metrics: dict[str, float]) -> None:
-        """Stop at a loss that is no number; the weights that gave it are kept beside the last."""
-        wrong = [name for name, value in metrics.items() if not math.isfinite(value)]
-        if wrong:
-            last = self.folder.checkpoint
-            failed = last.with_name("failed.npz")
-            self.save(failed)
-            self.end("failed")
-            before = f", {last.name} those of the last checkpoint before" if last.exists() else ""
-            raise RunError(
-                f"update {self.updates} gave a {wrong[0]} that is no number; {failed} holds the "
-                f"weights after it{before}; try a lower --learning-rate"
-            )
+    def _fail(self, what: str) -> NoReturn:
+        """Stop at weights that are good for nothing, and name those that were kept."""
+        self.end("failed")
+        last = self.folder.checkpoint
+        kept = "there is no checkpoint of the time before"
+        if last.exists():
+            kept = f"{last} holds the weights of the checkpoint before"
+        raise RunError(f"update {self.updates} gave {what}; {kept}; try a lower --learning-rate")
 
     def _record_episodes(self, ended: list[Episode]) -> dict[str, float]:
         """Log episodes; their mean returns, in all and by kind."""
@@ -259,9 +256,11 @@ class Run:
 
     # --- continuing -------------------------------------------------------------------------------
 
-    def save(self, path: Any = None) -> None:
+    def save(self) -> None:
         """A checkpoint from which `load` continues bit for bit."""
         arrays, facts = self._saved()
+        if not all(np.isfinite(one).all() for one in arrays.values() if one.dtype.kind == "f"):
+            self._fail("weights that are no numbers")
         facts |= {
             **{name: getattr(self, name) for name in COUNTED},
             "config": self.config.as_dict(),
@@ -269,7 +268,7 @@ class Run:
             "recent": list(self.recent),
             "tables": {name: self.folder.table(name).size() for name in TABLES},
         }
-        save_checkpoint(path or self.folder.checkpoint, arrays, facts)
+        save_checkpoint(self.folder.checkpoint, arrays, facts)
 
     def _saved(self) -> tuple[Arrays, dict[str, Any]]:
         """What was learnt, and the games under way; those of samplers that play ahead are not."""
