@@ -11,7 +11,7 @@ import os
 import stat
 import time
 from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ class RunFolder:
     """config.yaml, episodes.csv, updates.csv, summary.json, checkpoints/; used by one process.
 
     goes_on: a run or search is continued: what users put beside its files does not matter.
-    is_ours: the folder was made just now, for this run.
+    is_new: it must not be there yet; FileExistsError if it is.
     for_search: a search, not a run, is to begin in it: each may take over only its own leftovers.
     """
 
@@ -47,15 +47,15 @@ class RunFolder:
         path: Path,
         *,
         goes_on: bool = False,
-        is_ours: bool = False,
+        is_new: bool = False,
         for_search: bool = False,
     ) -> None:
         self.path = path
-        self._is_ours = is_ours or not path.exists()
-        if not goes_on:
+        if not goes_on and not is_new:
             check_free(path, MADE_BY_SEARCH if for_search else MADE)
         try:
-            path.mkdir(parents=True, exist_ok=True)
+            self._made = [place for place in (path, *path.parents) if not place.exists()]
+            path.mkdir(parents=True, exist_ok=not is_new)
             with ExitStack() as on_failure:
                 self._lock = on_failure.enter_context(_open_lock(path / ".lock"))
                 for name in MADE_BY_SEARCH:
@@ -63,6 +63,8 @@ class RunFolder:
                 (path / "checkpoints").mkdir(exist_ok=True)
                 on_failure.pop_all()
         except OSError as error:
+            if is_new and isinstance(error, FileExistsError):
+                raise
             raise _not_here(path, error) from None
         self._tables: dict[str, Table] = {}
         self.events = Events(path)
@@ -114,13 +116,14 @@ class RunFolder:
             raise _cannot_write(self.path / name, error) from None
 
     def remove_if_empty(self) -> None:
-        """Leave nothing of a run that could not begin."""
+        """Leave nothing of a run that could not begin, nor folders that were made for it."""
         within = {path.name for path in self.path.iterdir()}
         if within <= {".lock", "checkpoints"} and not any((self.path / "checkpoints").iterdir()):
             (self.path / "checkpoints").rmdir()
             (self.path / ".lock").unlink()
-            if self._is_ours:
-                self.path.rmdir()
+            with suppress(OSError):  # somebody else may use them by now
+                for place in self._made:
+                    place.rmdir()
 
     def close(self) -> None:
         for table in self._tables.values():
@@ -137,13 +140,9 @@ def open_new(output_dir: Path, name: str | None, *, for_search: bool = False) ->
     while True:
         path = output_dir / (now if count == 1 else f"{now}-{count}")
         try:
-            path.mkdir(parents=True)
+            return RunFolder(path, is_new=True, for_search=for_search)
         except FileExistsError:
             count += 1
-        except OSError as error:
-            raise _not_here(output_dir, error) from None
-        else:
-            return RunFolder(path, is_ours=True, for_search=for_search)
 
 
 def _not_here(path: Path, error: OSError) -> RunError:

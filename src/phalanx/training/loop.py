@@ -55,6 +55,9 @@ def train(
     with contextlib.ExitStack() as at_end:
         at_end.callback(folder.close)
         at_end.callback(folder.remove_if_empty)  # while it is still ours
+        if threading.current_thread() is threading.main_thread():  # as Ctrl-C until the loop begins
+            before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+            at_end.callback(signal.signal, signal.SIGTERM, before)
         if config.resume is not None:
             config = _check_that_it_can_go_on(config, folder)
         elif folder.checkpoint.exists():
@@ -63,7 +66,7 @@ def train(
         for name, what in without_effect(config).items():
             print(f"phalanx: {name} has no effect here, it is for {what}", file=sys.stderr)
         is_chosen, measured = config.num_envs == "auto", ""
-        before, plays_here = compile_s(), config.env == "cage2" and config.runner == "local"
+        compiled_s, plays_here = compile_s(), config.env == "cage2" and config.runner == "local"
         if plays_here:
             compile_cage2(config, network)
         if is_chosen and config.env == "cage2":
@@ -87,7 +90,7 @@ def train(
             print(note)
         if not plays_here:
             compile_networks(run.config, run.learner.stepper)
-        run.compile_s = compile_s() - before
+        run.compile_s = compile_s() - compiled_s
         if config.resume is None:
             if start is not None:
                 run.begin_with(start)
