@@ -63,22 +63,11 @@ class Shared:
         return bool(self.counters[STOP])
 
     @property
-    def elapsed_s(self) -> float:
-        """Seconds of training, as the run last told."""
-        return float(self.counters[ELAPSED_MS]) / 1000
-
-    @property
-    def steps(self) -> int:
-        """Of the whole run, those before this process began included."""
-        return int(self.counters[STEPS_BEFORE] + self.lines[:, STEPS].sum())
-
-    @property
-    def episodes(self) -> int:
-        return int(self.counters[EPISODES_BEFORE] + self.lines[:, EPISODES].sum())
-
-    def begin_update(self) -> int:
-        """Count an update; returns how many were begun before it."""
-        return int(count_up(self.counters, UPDATES, 1))
+    def done(self) -> tuple[int, int, int, float]:
+        """Updates, episodes and steps of the whole run, and its seconds as it last told."""
+        episodes = self.counters[EPISODES_BEFORE] + self.lines[:, EPISODES].sum()
+        steps = self.counters[STEPS_BEFORE] + self.lines[:, STEPS].sum()
+        return self.updates, int(episodes), int(steps), float(self.counters[ELAPSED_MS]) / 1000
 
 
 class SharedStepper(Stepper, Protocol):
@@ -106,7 +95,7 @@ class A3C:
         rows, explained = advantage_rows(rollout, self.settings.gae_lambda, normalised=False)
         loss = self.settings.loss._replace(rate=rate, entropy_weight=entropy_weight)
         self.stepper.load_rows(rows)
-        self.stepper.steps = self.shared.begin_update()
+        self.stepper.steps = int(count_up(self.shared.counters, UPDATES, 1))  # begun before it
         stats, norm = self.stepper.step(np.arange(rollout.rewards.size), loss)
         metrics = dict(zip(STATS, (stats / rollout.rewards.size).tolist(), strict=True))
         return metrics | {"explained_variance": explained, "grad_norm": norm, "epochs": 1.0}

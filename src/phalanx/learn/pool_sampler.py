@@ -152,7 +152,7 @@ class PoolSampler:
             rollout.versions[:] = self.version
         else:
             unfinished = columns_of(before, self._column)  # a copy: it may be the same rollout
-            first_ones = columns_of(rollout, slice(len(self._column)))
+            first_ones: tuple[Any, ...] = columns_of(rollout, slice(len(self._column)))
             for target, array in zip(first_ones, unfinished, strict=True):
                 target[:] = array
             self._column = np.arange(len(self._column))

@@ -121,7 +121,7 @@ class Worker:
         pending: list[UpdateRecord] = []
         told = time.monotonic()
         while not self.shared.stopped:
-            progress = self._progress()
+            progress = progress_of(self.config, *self.shared.done)
             if progress < 1:
                 with contextlib.suppress(Stopped):  # in the middle of a rollout
                     pending.append(self._update(progress))
@@ -134,11 +134,6 @@ class Worker:
                 pending, told = [], time.monotonic()
         if pending:
             self._channel.send(("update", added_up(pending)))
-
-    def _progress(self) -> float:
-        shared = self.shared
-        done = shared.updates, shared.episodes, shared.steps
-        return progress_of(self.config, *done, shared.elapsed_s)
 
     def _update(self, progress: float) -> UpdateRecord:
         """Play a rollout, and take one step for it."""

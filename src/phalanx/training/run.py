@@ -19,7 +19,6 @@ from phalanx.settings.fields import check_same
 from phalanx.statistics import interval
 from phalanx.training.checkpoint import (
     GAMES,
-    LEARNT,
     RECENT,
     SECONDS,
     TABLES,
@@ -30,6 +29,7 @@ from phalanx.training.checkpoint import (
 from phalanx.training.config import TrainConfig
 from phalanx.training.folder import Columns, RunFolder, read_table
 from phalanx.training.recipe import Network, open_recipe
+from phalanx.training.saved_networks import as_flags, have_equal_sizes
 from phalanx.training.schedules import entropy_weight_at, learning_rate_at, progress_of
 from phalanx.training.sources import InStep, Replay
 from phalanx.training.update_record import Episode, UpdateRecord, episodes_of, mean
@@ -43,10 +43,6 @@ FAULT_COLUMNS = ("update", "env", "worker", "exit_code", "signal", "lost", "what
 EPISODE_COLUMNS = ("update", "env", "kind", "length", "return")
 COUNTED = ("updates", "episodes", "steps", "seconds")  # goes on from a checkpoint
 REPLAYED = 16  # past rollouts that --replay chooses from
-SIZED = (
-    "env", "observation", "hidden", "condition", "workflow", "critic_truth", "network",
-    "normalize_observation",
-)  # fmt: skip
 
 
 class Run:
@@ -290,10 +286,10 @@ class Run:
         """Begin with what another run has learnt; with its optimiser, if the file has that too."""
         arrays, facts = load_checkpoint(last_checkpoint(path))
         mine, my_facts = self.learner.save()
-        if not _have_equal_sizes(arrays, mine | self.learner.stepper.optimiser()):
+        if not have_equal_sizes(arrays, mine | self.learner.stepper.optimiser()):
             raise CheckpointError(
                 f"cannot start from {path}: its networks are not of these sizes; give it the "
-                f"settings of that run{_as_flags(facts.get('config', {}), self.config)}"
+                f"settings of that run{as_flags(facts.get('config', {}), self.config)}"
             )
         if "adam_steps" not in facts:  # exported: the weights alone
             arrays, facts = mine | arrays, my_facts
@@ -344,25 +340,6 @@ def check_same_settings(folder: Path, config: TrainConfig, facts: dict[str, Any]
     check_same(folder, config.as_dict(), facts.get("config", {}), MAY_CHANGE, "trained")
 
 
-def _have_equal_sizes(arrays: Arrays, mine: Arrays) -> bool:
-    """Whether arrays have all weights of these, each of the same shape and kind."""
-    both = [(array, mine[name]) for name, array in arrays.items() if name in mine]
-    weights = [{name for name in some if name.startswith(LEARNT)} for some in (arrays, mine)]
-    return weights[0] == weights[1] and all(
-        (theirs.shape, theirs.dtype) == (ours.shape, ours.dtype) for theirs, ours in both
-    )
-
-
-def _as_flags(theirs: dict[str, Any], config: TrainConfig) -> str:
-    """The settings that decide the sizes of networks, where another run had others."""
-    mine, flags = config.as_dict(), ""
-    for name in SIZED:
-        if name in theirs and theirs[name] != mine[name]:
-            given = theirs[name] if isinstance(theirs[name], list) else [theirs[name]]
-            flags += f" --{name.replace('_', '-')} {','.join(map(str, given))}"
-    return flags and f":{flags}"
-
-
 def summary(run: Run, state: str) -> dict[str, Any]:
     """The facts of a run, as summary.json has them."""
     seconds = run.spent_s
@@ -396,10 +373,7 @@ def summary(run: Run, state: str) -> dict[str, Any]:
         "threads": run.recipe.threads,
         "lag": {str(lag): count for lag, count in sorted(run.lags.items())},
         "dropped_steps": run.dropped_steps,
-        "rollouts": {
-            "received": run.rollouts.total(),
-            "learnt": run.rollouts["learnt"],
-            "dropped": run.rollouts["dropped"],
-        },
+        "rollouts": {"received": run.rollouts.total()}
+        | {what: run.rollouts[what] for what in ("learnt", "dropped")},
         "versions": describe_versions(),
     }

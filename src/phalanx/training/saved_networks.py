@@ -13,6 +13,7 @@ from phalanx.errors import CheckpointError
 from phalanx.learn.compiled.actor import count_outputs
 from phalanx.learn.compiled.mlp import weight_count
 from phalanx.learn.normalise import SEEN
+from phalanx.learn.rollout import Arrays
 from phalanx.training.checkpoint import LEARNT, load_checkpoint, read_facts
 from phalanx.training.config import TrainConfig
 from phalanx.training.on_pool import can_be_compiled, open_networks, sees_normalised
@@ -20,6 +21,10 @@ from phalanx.training.recipe import Network, import_torch, plain_is_asked
 
 NOT_SAVED_ONCE = {"normalize_observation": False, "normalize_reward": False}
 MINIBATCH = 256  # rows that a learner makes room for
+SIZED = (
+    "env", "observation", "hidden", "condition", "workflow", "critic_truth", "network",
+    "normalize_observation",
+)  # fmt: skip
 
 
 def saved_config(path: Path, facts: dict[str, Any]) -> TrainConfig:
@@ -94,6 +99,25 @@ def check_declared(
                 f"{name} is {is_there or 'missing'}, needed is {is_needed or 'no such'}; a network "
                 "of your own is named by --network module:factory"
             )
+
+
+def have_equal_sizes(arrays: Arrays, mine: Arrays) -> bool:
+    """Whether arrays have all weights of these, each of the same shape and kind."""
+    both = [(array, mine[name]) for name, array in arrays.items() if name in mine]
+    weights = [{name for name in some if name.startswith(LEARNT)} for some in (arrays, mine)]
+    return weights[0] == weights[1] and all(
+        (theirs.shape, theirs.dtype) == (ours.shape, ours.dtype) for theirs, ours in both
+    )
+
+
+def as_flags(theirs: dict[str, Any], config: TrainConfig) -> str:
+    """The settings that decide the sizes of networks, where another run had others."""
+    mine, flags = config.as_dict(), ""
+    for name in SIZED:
+        if name in theirs and theirs[name] != mine[name]:
+            given = theirs[name] if isinstance(theirs[name], list) else [theirs[name]]
+            flags += f" --{name.replace('_', '-')} {','.join(map(str, given))}"
+    return flags and f":{flags}"
 
 
 def count_weights(obs_size: int, num_actions: int, hidden: tuple[int, ...], truth_size: int) -> int:
