@@ -29,7 +29,11 @@ class Cage2Extension(Extension):
     def __init__(self, config: TrainConfig) -> None:
         super().__init__(config)
         self.kinds, self._weights = kinds_of_episodes(config.red_agent), turn_weights(config)
-        self.gate, self.workflow = open_gate(config), config.workflow
+        self.workflow = config.workflow
+        self.gate: Gate | None = None
+        if config.workflow is not None and config.alignment == "gate":
+            price = FIRST_PRICE * config.alignment_lambda / FIXES
+            self.gate = Gate(config.compliance_threshold, price, config.gate_start)
         if self.workflow not in (None, "all"):
             self.workflow = order_name(parse_order(str(self.workflow)))  # in full
         if self.workflow is not None:
@@ -106,13 +110,6 @@ def restore_price(config: TrainConfig, progress: float) -> float:
     if progress >= config.restore_curriculum:
         return 1.0
     return 0.2 + 0.8 * progress / config.restore_curriculum
-
-
-def open_gate(config: TrainConfig) -> Gate | None:
-    if config.workflow is None or config.alignment != "gate":
-        return None
-    first_price = FIRST_PRICE * config.alignment_lambda / FIXES
-    return Gate(config.compliance_threshold, first_price, config.gate_start)
 
 
 # --- how well episodes followed their order of repair, and whether that is enough ----------------

@@ -114,7 +114,9 @@ def _check_fits(
 def _opened(path: Path) -> Iterator[tuple[ArraysFile, dict[str, Any], dict[str, Declared]]]:
     """A checkpoint, its facts, and what its arrays declare to be; what is wrong in one line."""
     try:
-        with open_arrays(path, is_known=_is_member, max_bytes=MAX_BYTES) as file:
+        with open_arrays(
+            path, is_known=lambda name: bool(_MEMBER.fullmatch(name)), max_bytes=MAX_BYTES
+        ) as file:
             declared = {k: v for k, v in file.declared.items() if k not in ("facts", "digest")}
             yield file, _facts_of(path, file), declared
     except FileNotFoundError:
@@ -125,10 +127,6 @@ def _opened(path: Path) -> Iterator[tuple[ArraysFile, dict[str, Any], dict[str, 
         raise CheckpointError(
             f"cannot read the checkpoint {path}: {error.strerror or error}"
         ) from None
-
-
-def _is_member(name: str) -> bool:
-    return _MEMBER.fullmatch(name) is not None
 
 
 def _facts_of(path: Path, file: ArraysFile) -> dict[str, Any]:

@@ -161,17 +161,16 @@ def check_free(path: Path, made: Sequence[str]) -> None:
         raise RunError(f"{path} is a file; give another --name") from None
     except OSError as error:
         raise _not_here(path, error) from None
-    others = sorted(name for name in within if not _is_made(name, made))
+    others = sorted(
+        name for name in within
+        if name not in made and not name.startswith("events.out.tfevents.")
+    )  # fmt: skip
     if within and (others or not _is_marked(path / ".lock")):
         what = (others or sorted(within))[0]
         raise RunError(
             f"{path} holds {what!r:.80}, which is no part of a run; nothing was touched: give "
             "another --name"
         )
-
-
-def _is_made(name: str, made: Sequence[str]) -> bool:
-    return name in made or name.startswith("events.out.tfevents.")
 
 
 def _is_marked(lock: Path) -> bool:

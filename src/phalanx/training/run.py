@@ -29,7 +29,7 @@ from phalanx.training.checkpoint import (
 from phalanx.training.config import TrainConfig
 from phalanx.training.folder import Columns, RunFolder, read_table
 from phalanx.training.recipe import Network, open_recipe
-from phalanx.training.saved_networks import as_flags, have_equal_sizes
+from phalanx.training.saved_networks import as_flags, misfits
 from phalanx.training.schedules import entropy_weight_at, learning_rate_at, progress_of
 from phalanx.training.sources import InStep, Replay
 from phalanx.training.update_record import Episode, UpdateRecord, episodes_of, mean
@@ -286,7 +286,7 @@ class Run:
         """Begin with what another run has learnt; with its optimiser, if the file has that too."""
         arrays, facts = load_checkpoint(last_checkpoint(path))
         mine, my_facts = self.learner.save()
-        if not have_equal_sizes(arrays, mine | self.learner.stepper.optimiser()):
+        if misfits(arrays, mine | self.learner.stepper.optimiser()):
             raise CheckpointError(
                 f"cannot start from {path}: its networks are not of these sizes; give it the "
                 f"settings of that run{as_flags(facts.get('config', {}), self.config)}"

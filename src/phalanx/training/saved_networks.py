@@ -13,7 +13,6 @@ from phalanx.errors import CheckpointError
 from phalanx.learn.compiled.actor import count_outputs
 from phalanx.learn.compiled.mlp import weight_count
 from phalanx.learn.normalise import SEEN
-from phalanx.learn.rollout import Arrays
 from phalanx.training.checkpoint import LEARNT, load_checkpoint, read_facts
 from phalanx.training.config import TrainConfig
 from phalanx.training.on_pool import can_be_compiled, open_networks, sees_normalised
@@ -86,28 +85,27 @@ def check_declared(
     path: Path, wanted: Mapping[str, tuple[int, ...]], declared: Mapping[str, Declared]
 ) -> None:
     """Compare weights with the settings beside them, before any network is built."""
-    learnt = {name: one for name, one in declared.items() if name.startswith(LEARNT)}
     needed = {
         name: Declared(shape, np.dtype(np.float64 if name.startswith(SEEN) else np.float32))
         for name, shape in wanted.items()
     }
-    for name in sorted(learnt.keys() | needed.keys()):
-        is_there, is_needed = learnt.get(name), needed.get(name)
-        if is_there is None or is_needed is None or is_there[:2] != is_needed[:2]:
-            raise CheckpointError(
-                f"{path}: the weights do not fit the settings beside them, or the environment: "
-                f"{name} is {is_there or 'missing'}, needed is {is_needed or 'no such'}; a network "
-                "of your own is named by --network module:factory"
-            )
+    for name in misfits(declared, needed):
+        raise CheckpointError(
+            f"{path}: the weights do not fit the settings beside them, or the environment: {name} "
+            f"is {declared.get(name, 'missing')}, needed is {needed.get(name, 'no such')}; a "
+            "network of your own is named by --network module:factory"
+        )
 
 
-def have_equal_sizes(arrays: Arrays, mine: Arrays) -> bool:
-    """Whether arrays have all weights of these, each of the same shape and kind."""
-    both = [(array, mine[name]) for name, array in arrays.items() if name in mine]
-    weights = [{name for name in some if name.startswith(LEARNT)} for some in (arrays, mine)]
-    return weights[0] == weights[1] and all(
-        (theirs.shape, theirs.dtype) == (ours.shape, ours.dtype) for theirs, ours in both
-    )
+def misfits(there: Mapping[str, Any], needed: Mapping[str, Any]) -> list[str]:
+    """Weights that only one side has, and arrays of both that differ in shape or kind."""
+    both = there.keys() & needed.keys()
+    missing = [name for name in there.keys() ^ needed.keys() if name.startswith(LEARNT)]
+    differ = [
+        name for name in both
+        if (there[name].shape, there[name].dtype) != (needed[name].shape, needed[name].dtype)
+    ]  # fmt: skip
+    return sorted(missing + differ)
 
 
 def as_flags(theirs: dict[str, Any], config: TrainConfig) -> str:
