@@ -1,5 +1,6 @@
 """What a file may name: code that it asks for runs only if the user asks for it too."""
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,18 @@ def check_cluster(settings: Mapping[str, Any], asked: Mapping[str, Any], where: 
             f"{where} names the cluster {str(cluster)[:80]!r}, whose machines would run your code "
             f"and answer it. If you trust it, name it too: --ray-address {cluster!s:.80}"
         )
+
+
+def say_where(settings: Mapping[str, Any], asked: Mapping[str, Any], where: Path | str) -> None:
+    """Say it if only a file has runs written outside the current folder.
+
+    Own configs do so for good reasons, and in a run's folder nothing is touched that was there.
+    """
+    place = settings.get("output_dir")
+    if place is None or asked.get("output_dir") is not None:
+        return
+    if not Path(place).resolve().is_relative_to(Path.cwd()):
+        print(f"phalanx: {where} has runs written to {place}", file=sys.stderr)
 
 
 def asked_again(settings: Mapping[str, Any]) -> str:

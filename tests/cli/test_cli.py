@@ -91,7 +91,7 @@ def test_help_imports_nothing_that_only_commands_need() -> None:
     assert [name for name in heavy.split() if last.split().count(name) > 1] == []
 
 
-@pytest.mark.parametrize("name", ["train", "search", "sweep", "verify", "bench"])
+@pytest.mark.parametrize("name", COMMANDS)
 def test_settings_are_read_without_the_compiled_game(name: str) -> None:
     asked = f"import sys; from phalanx.cli.commands import *; COMMANDS[{name!r}].config; "
     asked += "print('numba' in sys.modules)"

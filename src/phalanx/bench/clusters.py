@@ -20,8 +20,8 @@ from phalanx.cluster.ray import connect, import_ray
 from phalanx.display import progress_display
 from phalanx.files import write_json
 from phalanx.machine import describe_machine
-from phalanx.training.builders import open_recipe
 from phalanx.training.config import TrainConfig
+from phalanx.training.recipe import open_recipe
 
 SAMPLERS = 2
 TURNS = TrainConfig(

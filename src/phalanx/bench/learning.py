@@ -32,9 +32,9 @@ from phalanx.files import write_json
 from phalanx.learn.compiled.mlp import fast
 from phalanx.learn.compiled.policy import Policy
 from phalanx.machine import count_cores, describe_machine
-from phalanx.training.builders import choose_num_envs, open_recipe
 from phalanx.training.config import TrainConfig
 from phalanx.training.folder import RunFolder
+from phalanx.training.recipe import choose_num_envs, open_recipe
 from phalanx.training.run import Run
 
 REFERENCE = TrainConfig(

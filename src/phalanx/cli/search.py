@@ -12,7 +12,7 @@ from phalanx.errors import MissingError
 from phalanx.search.config import SearchConfig
 from phalanx.search.search import Search, search
 from phalanx.statistics import half_width
-from phalanx.training.compliance import compliance_in_words, compliance_of, passes_gate
+from phalanx.training.cage2_extension import compliance_in_words, compliance_of, passes_gate
 from phalanx.training.run import Run
 from phalanx.trust import asked_again
 

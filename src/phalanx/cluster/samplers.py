@@ -17,7 +17,6 @@ import numpy as np
 
 import phalanx
 from phalanx.cage2.rules.scoring import Orders
-from phalanx.cage2.settings import kinds_of_episodes
 from phalanx.cluster.ray import (
     Workplace,
     connect,
@@ -29,27 +28,13 @@ from phalanx.cluster.ray import (
     move_to,
     workplace,
 )
-from phalanx.compiled.team import ThreadTeam
 from phalanx.envs.faults import Fault, FaultLog
 from phalanx.errors import ConfigError, PhalanxError, WorkerError
-from phalanx.learn.compiled.stepper import CompiledStepper
-from phalanx.learn.rollout import Arrays, Rollout, side_by_side
-from phalanx.learn.sampler import Stopped
-from phalanx.training.builders import open_recipe
-from phalanx.training.cage2_extension import Cage2Extension
+from phalanx.learn.rollout import Arrays, Rollout, Stopped, side_by_side
 from phalanx.training.config import TrainConfig
-from phalanx.training.extension import Extension
-from phalanx.training.on_cage2 import make_policy, orders_of
-from phalanx.training.on_pool import open_intake, open_networks
-from phalanx.training.recipe import (
-    Network,
-    Recipe,
-    count_threads,
-    find_network,
-    open_learner,
-    open_source,
-    plain_is_asked,
-)
+from phalanx.training.on_cage2 import open_stepper, orders_of
+from phalanx.training.on_pool import open_networks
+from phalanx.training.recipe import Network, Recipe, open_recipe, recipe_of
 
 START_S = 120.0  # in which samplers must have opened their environments, or be back
 POLL_S = 0.2  # between looks at whether the run is to stop
@@ -368,22 +353,19 @@ def on_ray(config: TrainConfig, network: Network | None, _first_index: int = 0) 
     leave = connect(config.ray_address)
     try:
         samplers, facts = open_samplers(config)
-        stepper, device, kinds = open_stepper(
-            config, network or find_network(config.network), facts
-        )
+        if config.env == "cage2":
+            stepper, device = open_stepper(config, network)
+        else:
+            seen, done = facts[0]["spaces"]
+            _, stepper, device = open_networks(config, seen, done, network)
         parts = samplers if config.algo == "impala" else [Together(samplers)]
-        source, learner = open_source(config, parts), open_learner(config, stepper)
         nodes = len({fact["node"] for fact in facts})
         envs = sum(len(sampler.envs) for sampler in samplers)
         note = (
             f"{envs} environments in {len(samplers)} samplers on {nodes} node"
             f"{'s' if nodes > 1 else ''} of Ray"
         )
-        return Recipe(
-            source, learner, device, count_threads(config), kinds, note, leave,
-            intake=open_intake(config, stepper) if config.env != "cage2" else None,
-            extension=Cage2Extension(config) if config.env == "cage2" else Extension(),
-        )  # fmt: skip
+        return recipe_of(config, parts, stepper, device, note=note, leave=leave)
     except BaseException:
         leave()
         raise
@@ -419,20 +401,3 @@ def open_samplers(config: TrainConfig) -> tuple[list[RemoteSampler], list[dict[s
                 "the same on all machines"
             )
     return samplers, facts
-
-
-def open_stepper(
-    config: TrainConfig, network: Network | None, facts: Sequence[dict[str, Any]]
-) -> tuple[Any, str, tuple[str, ...]]:
-    """Who learns, on what device, and the kinds of episodes."""
-    if config.env != "cage2":
-        seen, done = facts[0]["spaces"]
-        _, stepper, device = open_networks(config, seen, done, network)
-        return stepper, device, (config.env_name,)
-    policy, kinds = make_policy(config), kinds_of_episodes(config.red_agent)
-    if not plain_is_asked(config, network):
-        team = ThreadTeam(count_threads(config))
-        return CompiledStepper(policy, team, config.minibatch_size), "cpu", kinds
-    from phalanx.training.on_torch import open_module_stepper
-
-    return (*open_module_stepper(config, policy, network), kinds)

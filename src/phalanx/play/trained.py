@@ -15,7 +15,7 @@ from phalanx.cage2.rules.observation import OBS_SIZES
 from phalanx.cage2.rules.scenario import DEFAULT_RULES, NUM_ACTIONS
 from phalanx.cage2.workflow import CODES, parse_order
 from phalanx.errors import CheckpointError, ConfigError
-from phalanx.learn.compiled.blas import use_one_thread_per_product
+from phalanx.learn.compiled.mlp import use_one_thread_per_product
 from phalanx.learn.compiled.policy import Policy
 from phalanx.learn.compiled.stepper import CompiledStepper
 from phalanx.training.checkpoint import last_checkpoint, load_checkpoint, read_facts
@@ -163,8 +163,7 @@ def load_defender(path: Path | str, network: Network | None = None) -> TrainedDe
         policy.theta[:] = load_checkpoint(path)[0]["theta"]
         return _defender(config, policy.logits, policy)
     check_has_weights(path, declared, network)
-    from phalanx.learn.torch.own_network import build_own_network
-    from phalanx.learn.torch.weights import set_weights
+    from phalanx.learn.torch.networks import build_own_network, set_weights
 
     obs = np.zeros((2, sizes["obs_size"]), np.float32)
     module = build_own_network(network, obs, sizes["truth_size"], NUM_ACTIONS)  # type: ignore[arg-type]

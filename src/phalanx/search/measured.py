@@ -13,7 +13,7 @@ from phalanx.play.players import trained_player
 from phalanx.play.trained import TrainedDefender
 from phalanx.search.config import SearchConfig
 from phalanx.statistics import interval
-from phalanx.training.compliance import passes_gate
+from phalanx.training.cage2_extension import passes_gate
 
 
 @dataclass(frozen=True)

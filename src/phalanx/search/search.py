@@ -11,7 +11,7 @@ from phalanx.agents import agent_path
 from phalanx.cage2.workflow import NAMED_ORDERS, order_name, order_number
 from phalanx.cluster.ray import connected, count_cpus, run_tasks
 from phalanx.errors import RunError, WorkerError
-from phalanx.learn.sampler import Stopped
+from phalanx.learn.rollout import Stopped
 from phalanx.machine import describe_versions, peak_memory_mb
 from phalanx.play.trained import load_defender
 from phalanx.search.config import SearchConfig

@@ -11,15 +11,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from phalanx.cage2.workflow import DISTANCES, order_name
-from phalanx.learn.sampler import Stopped
+from phalanx.learn.rollout import Stopped
 from phalanx.play.trained import TrainedDefender, load_defender
 from phalanx.search.config import SearchConfig
 from phalanx.search.logs import find_policy, own_seed
 from phalanx.search.measured import Measured, measure
 from phalanx.settings.fields import effective
 from phalanx.statistics import interval
+from phalanx.training.cage2_extension import compliance_of, passes_gate
 from phalanx.training.checkpoint import last_checkpoint, load_checkpoint, save_checkpoint
-from phalanx.training.compliance import compliance_of, passes_gate
 from phalanx.training.config import TrainConfig
 from phalanx.training.folder import RunFolder
 from phalanx.training.loop import train

@@ -17,7 +17,7 @@ from phalanx.configs import config_path
 from phalanx.errors import ConfigError
 from phalanx.settings.fields import hints_of, setting_named, without_effect
 from phalanx.settings.yaml_file import read_settings
-from phalanx.trust import check_cluster, check_named
+from phalanx.trust import check_cluster, check_named, say_where
 
 NOT_IN_FILES = ("resume", "config")
 
@@ -86,6 +86,7 @@ def from_flags(config: type, values: dict[str, Any]) -> Any:
             settings = from_file(config, path)
             check_named(settings, flags, path)
             check_cluster(settings, flags, path)
+            say_where(settings, flags, path)
             given |= settings
     if "total_episodes" in flags and "total_steps" not in flags:
         given.pop("total_steps", None)  # the budget of a file, in another unit
