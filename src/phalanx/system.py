@@ -155,7 +155,10 @@ class SpawnedBytes:
         """They are gone with the last process that has them."""
 
 
-def new_memory() -> MemoryFile | SpawnedBytes:
+AnyMemory = MemoryFile | SpawnedBytes
+
+
+def new_memory() -> AnyMemory:
     return MemoryFile() if LINUX else SpawnedBytes()
 
 
@@ -209,7 +212,10 @@ class SocketBell:
         self._hammer.close()
 
 
-def new_bell() -> Bell | SocketBell:
+AnyBell = Bell | SocketBell
+
+
+def new_bell() -> AnyBell:
     return Bell(os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)) if LINUX else SocketBell()
 
 

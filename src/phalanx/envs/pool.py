@@ -14,7 +14,6 @@ row waits for more than n_envs / wait_for batches.
 import asyncio
 import threading
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -25,9 +24,7 @@ from phalanx.envs.faults import Fault, FaultLog, PoolClosed
 from phalanx.envs.processes import CLOSE_S, TICK_S
 from phalanx.envs.received import Quiet, Received, gather, quiet
 from phalanx.envs.serial import Serial
-from phalanx.envs.shared_memory import BEGIN, SEED, WITH_OPTIONS, Board, Ints, seed_of
-from phalanx.envs.trial import EnvTraits
-from phalanx.envs.worker import PoolSetup
+from phalanx.envs.shared_memory import BEGIN, SEED, WITH_OPTIONS, Ints, PoolSetup, seed_of
 from phalanx.envs.workers import Workers
 from phalanx.errors import ConfigError, PhalanxError
 
@@ -41,26 +38,25 @@ class Pool:
     def __init__(
         self,
         setup: PoolSetup,
-        traits: EnvTraits,
-        board: Board,
         runner: Serial | Workers,
         log: FaultLog,
-        *,
         observation_mode: ObservationMode,
         reason: str,
     ) -> None:
-        self.n_envs, self.wait_for, self.seed = setup.shape.n_envs, setup.wait_for, setup.seed
+        self.n_envs, self.wait_for, self.seed = setup.n_envs, setup.wait_for, setup.seed
         self.reason = reason
         """why there are as many workers as there are"""
-        self.autoreset_mode = setup.rules.autoreset
-        self.observation_mode = observation_mode
+        self.autoreset_mode, self.observation_mode = setup.autoreset, observation_mode
+        traits = self._traits = setup.traits
         self.render_mode, self.mask_dtype = traits.render_mode, traits.mask_dtype
         self.single_observation_space = traits.observations.space
         self.single_action_space = traits.actions.space
         self.metadata = traits.metadata
-        self._traits, self._board, self._log = traits, board, log
+        self._board, self._log = runner.board, log
+        self.everybody = runner.board.everybody
+        """the numbers of all environments, to be given to `send`"""
         # Those of the first reset, and of environments that have to begin again.
-        board.seeds[:] = [seed_of(self.seed, i) for i in range(self.n_envs)]
+        self._board.seeds[:] = [seed_of(self.seed, i) for i in range(self.n_envs)]
         self._runner: Serial | Workers | None = runner
         self._out = np.zeros(self.n_envs, np.bool_)  # asked for, and not yet received
         self._num_out = 0
@@ -118,7 +114,7 @@ class Pool:
                 ids = last_ids
             else:
                 ids = self._checked_ids(env_ids, "send")
-            everybody = ids is runner.everybody
+            everybody = ids is self.everybody
             which = slice(None) if everybody else ids
             self._traits.actions.put(self._board.actions, which, actions, ids)
             self._ask(runner, ids, ids)
@@ -181,6 +177,10 @@ class Pool:
         """Environment i's of the observations of all, in the structure of the space."""
         return self._traits.observations.row(observations, i, self.n_envs)
 
+    def batch(self, actions: Sequence[Any]) -> Any:
+        """Actions one by one, as `send` takes them."""
+        return self._traits.actions.batch(actions)
+
     def call(
         self, name: str, *args: Any, env_ids: Sequence[int] | None = None, **kwargs: Any
     ) -> list[Any]:
@@ -215,11 +215,6 @@ class Pool:
         if isinstance(runner, Workers):
             raise AttributeError("the environments are in worker processes: use call or apply")
         return list(runner.envs.values())
-
-    @property
-    def everybody(self) -> Ints:
-        """The numbers of all environments, to be given to `send`."""
-        return self._open().everybody
 
     @property
     def num_workers(self) -> int:
@@ -276,12 +271,7 @@ class Pool:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        _type: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_exception: object) -> None:
         self.close()
 
     def __del__(self) -> None:
@@ -305,7 +295,7 @@ class Pool:
 
     def _checked_ids(self, env_ids: EnvIds | None, doing: str, repeated: bool = False) -> Ints:
         """The environments meant, none of which may be under way."""
-        everybody = self._open().everybody
+        everybody = self.everybody
         if env_ids is None or env_ids is everybody:
             if self._num_out == 0:
                 return everybody
@@ -329,7 +319,7 @@ class Pool:
     def _ask(self, runner: Serial | Workers, requests: Ints, ids: Ints) -> None:
         runner.submit(requests, ids)
         self._last_ids = None
-        if ids is runner.everybody:
+        if ids is self.everybody:
             self._out.fill(True)
             self._num_out = self.n_envs
         else:
@@ -344,7 +334,7 @@ class Pool:
         return [None if one is None else int(one) for one in seed]
 
     def _received(self, runner: Serial | Workers, ids: Ints, prepared: Quiet) -> Received:
-        everybody = ids is runner.everybody
+        everybody = ids is self.everybody
         which: slice | Ints
         if everybody:
             which = slice(None)

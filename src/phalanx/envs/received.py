@@ -6,8 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from phalanx.envs.block import Info
-from phalanx.envs.layout import Layout, Rows
-from phalanx.envs.objects import Objects
+from phalanx.envs.layout import Layout, Objects, Rows
 from phalanx.envs.serial import Serial
 from phalanx.envs.shared_memory import INFO, LOST, TERMINATED, TRUNCATED, Board, Ints
 from phalanx.envs.workers import Workers
@@ -102,7 +101,7 @@ def gather(
             infos = [
                 runner.info(i) if has else {} for i, has in zip(ids.tolist(), told, strict=True)
             ]
-    masks = board.masks[ids] if board.shape.num_masked else None
+    masks = board.masks[ids] if board.num_masked else None
     return Received(
         ids,
         obs,
