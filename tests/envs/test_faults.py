@@ -141,7 +141,7 @@ def test_a_halted_starter_of_workers_is_replaced(
     monkeypatch.setattr("phalanx.envs.processes.DEAF_S", 0.5)
     with begun(odd.Counting, step_timeout=0.3) as pool:
         runner: Any = pool._runner
-        os.kill(runner._starter.pid, signal.SIGSTOP)
+        os.kill(runner._starter._process.pid, signal.SIGSTOP)
         stop = signal.SIGKILL if with_a_worker == "killed" else signal.SIGSTOP
         os.kill(pool.worker_pids[0], stop)
         pool.send(FINE)

@@ -68,7 +68,10 @@ def make_pool(
     factory, name = factory_of(env)
     if isinstance(factory, OneEach) and n_envs is None and num_envs is None:
         n_envs = len(factory.factories)
-    count: Count = one_of_both(n_envs, num_envs)
+    if (n_envs is None) == (num_envs is None):
+        given = "neither is given" if n_envs is None else f"both are given: {n_envs} and {num_envs}"
+        raise ConfigError(f"n_envs and num_envs are two names for one number; {given}")
+    count: Any = num_envs if n_envs is None else n_envs
     if count != "auto":
         count = whole("n_envs", count, 1, "a number of environments, or 'auto'")
     if num_workers == "serial":
@@ -162,14 +165,6 @@ def checked_modes(autoreset_mode: Any, observation_mode: Any) -> tuple[Autoreset
             f"{type(observation_mode[0])} and {type(observation_mode[1])}"
         )
     return autoreset, observation_mode != "same"
-
-
-def one_of_both(n_envs: Any, num_envs: Any) -> Any:
-    """A number of environments by either of its names."""
-    if (n_envs is None) == (num_envs is None):
-        given = "neither is given" if n_envs is None else f"both are given: {n_envs} and {num_envs}"
-        raise ConfigError(f"n_envs and num_envs are two names for one number; {given}")
-    return num_envs if n_envs is None else n_envs
 
 
 def whole(name: str, value: Any, least: int, allowed: str, most: float = math.inf) -> int:

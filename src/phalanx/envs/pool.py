@@ -81,7 +81,7 @@ class Pool:
         of options.
         """
         with self._at_work:
-            runner = self._open()
+            runner = self.check_open()
             ids = self._checked_ids(env_ids, "reset")
             if seed is None and not self._seeded:
                 seed = self.seed
@@ -108,7 +108,7 @@ class Pool:
         Without `env_ids`, the actions are for the rows of the last `recv`, in their order.
         """
         with self._at_work:
-            runner = self._open()
+            runner = self.check_open()
             last_ids = self._last_ids
             if last_ids is not None and (env_ids is None or env_ids is last_ids):
                 ids = last_ids
@@ -127,7 +127,7 @@ class Pool:
         Without workers it has no effect: the environments are stepped in this call.
         """
         with self._at_work:
-            runner = self._open()
+            runner = self.check_open()
             need = self._need()
             prepared = quiet(self._board, need)
             ids = runner.collect(need, timeout)
@@ -136,13 +136,13 @@ class Pool:
     def last_obs(self) -> Any:
         """What every environment showed last, copied; only while nothing is under way."""
         with self._at_work:
-            self._open()
+            self.check_open()
             self._at_rest("last_obs()")
             return self._traits.observations.take(self._board.obs, slice(None))
 
     async def recv_async(self) -> Received:
         """`recv` for asyncio: other tasks run meanwhile."""
-        if isinstance(self._open(), Serial):
+        if isinstance(self.check_open(), Serial):
             await asyncio.sleep(0)
             return self.recv()
         loop, happened = asyncio.get_running_loop(), asyncio.Event()
@@ -163,7 +163,7 @@ class Pool:
     def _look(self) -> int | None:
         """What becomes readable when something has happened; None if there are enough rows."""
         with self._at_work:
-            runner = self._open()
+            runner = self.check_open()
             assert isinstance(runner, Workers)
             need = self._need()
             if runner.enough(need):
@@ -189,7 +189,7 @@ class Pool:
         For what happens seldom: it is sent as a message. Only between `recv` and `send`.
         """
         with self._at_work:
-            runner = self._open()
+            runner = self.check_open()
             self._at_rest(f"call({name!r})")
             ids = self._checked_ids(env_ids, "call", repeated=True)
             return [runner.call(i, name, args, kwargs) for i in ids.tolist()]
@@ -204,14 +204,10 @@ class Pool:
         if self._num_out:
             raise PhalanxError(f"{doing}: {self._num_out} rows are under way, recv first")
 
-    def check_open(self) -> None:
-        """Raise if the pool is closed, or cannot go on."""
-        self._open()
-
     @property
     def envs(self) -> list[Env[Any, Any]]:
         """The environments themselves, if they are in this process."""
-        runner = self._open()
+        runner = self.check_open()
         if isinstance(runner, Workers):
             raise AttributeError("the environments are in worker processes: use call or apply")
         return list(runner.envs.values())
@@ -219,7 +215,7 @@ class Pool:
     @property
     def num_workers(self) -> int:
         """Worker processes; 0 if the environments are in this one."""
-        return self._open().num_workers
+        return self.check_open().num_workers
 
     @property
     def faults(self) -> list[Fault]:
@@ -228,7 +224,7 @@ class Pool:
 
     @property
     def worker_pids(self) -> list[int]:
-        return list(self._open().pids)
+        return list(self.check_open().pids)
 
     def listen(self, hook: Callable[[Fault], None]) -> None:
         """Call `hook` with each failure so far, and with each that comes, as soon as it is seen."""
@@ -280,7 +276,8 @@ class Pool:
 
     # --- inside -----------------------------------------------------------------------------------
 
-    def _open(self) -> Serial | Workers:
+    def check_open(self) -> Serial | Workers:
+        """Raise if the pool is closed, or cannot go on."""
         runner = self._runner
         if runner is None:
             raise PoolClosed("the pool is closed")
@@ -334,19 +331,14 @@ class Pool:
         return [None if one is None else int(one) for one in seed]
 
     def _received(self, runner: Serial | Workers, ids: Ints, prepared: Quiet) -> Received:
-        everybody = ids is self.everybody
-        which: slice | Ints
-        if everybody:
-            which = slice(None)
+        if ids is self.everybody:
             self._out.fill(False)
             self._num_out = 0
         else:
             if self.wait_for == self.n_envs:
                 ids.sort()
             ids.flags.writeable = False
-            which = ids
             self._out[ids] = False
             self._num_out -= len(ids)
         self._last_ids = ids
-        versions = self._versions.copy() if everybody else self._versions[ids]
-        return gather(self._board, runner, ids, which, versions, prepared)
+        return gather(self._board, runner, ids, self._versions, prepared)

@@ -82,10 +82,6 @@ class Board:
     replaced another: where somebody waits for single rows, they have a ring of their own.
     """
 
-    obs: Rows
-    final_obs: Rows
-    actions: Rows
-
     def __init__(self, setup: PoolSetup, allocate: Callable[[int], Any] = bytearray) -> None:
         """Lay the arrays out in memory of which allocate(size) gives so many bytes."""
         self.observations, self.action_layout = setup.traits.observations, setup.traits.actions
@@ -98,9 +94,9 @@ class Board:
             if lay_out:
                 self._memory = allocate(self._end)
                 self._end = 0
-            self.obs = self.observations.rows(self._rows)
-            self.final_obs = self.observations.rows(self._rows)
-            self.actions = self.action_layout.rows(self._rows)
+            self.obs: Rows = self.observations.rows(self._rows)
+            self.final_obs: Rows = self.observations.rows(self._rows)
+            self.actions: Rows = self.action_layout.rows(self._rows)
             self.rewards = self._array(np.float64, n)
             self.flags = self._array(np.uint8, n)
             self.episode_returns = self._array(np.float64, n)

@@ -209,10 +209,6 @@ class ForkStarter:
                 break
             yield self.unheard.popleft()
 
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
     def kill(self) -> None:
         """End all that does not answer; `gone` or `hear` will tell."""
         kill(self._process.pid)

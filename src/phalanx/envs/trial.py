@@ -120,7 +120,7 @@ def _heard(
                     raise CannotGo(f"{what}: {rest[0]}")
                 else:
                     assert kind == "refused"
-                    raise _with_note(rest[0], rest[1])
+                    raise _with_note(*rest)
             waited_s = time.monotonic() - since
             if traits is not None:
                 if ends or starter.gone or waited_s > CLOSE_S:

@@ -107,7 +107,9 @@ class Workers(Processes):
         if need == len(self.everybody) and not self._ready:
             self._taken = self._done.tolist()
             return self.everybody
-        self._fetch()
+        for worker in self._all_workers:
+            if self._done[worker] != self._taken[worker]:
+                self._fetch_from(worker)
         return np.array([self._ready.popleft() for _ in range(need)], np.int64)
 
     def enough(self, need: int) -> bool:
@@ -127,11 +129,6 @@ class Workers(Processes):
     def _sleep_until_something_happens(self, timeout_s: float) -> None:
         self.arm()
         self.attend(0.0 if self._target and self._there() else timeout_s)
-
-    def _fetch(self) -> None:
-        for worker, (done, taken) in enumerate(zip(self._done, self._taken, strict=True)):
-            if done != taken:
-                self._fetch_from(worker)
 
     def _fetch_from(self, worker: int) -> None:
         done = self._done[worker]
