@@ -15,8 +15,8 @@ from phalanx.envs.faults import Fault, FaultLog
 from phalanx.envs.pool import ObservationMode, Pool
 from phalanx.envs.serial import Serial
 from phalanx.envs.shared_memory import PoolSetup
-from phalanx.envs.trial import Count, Tried, try_first
-from phalanx.envs.workers import Workers, open_workers
+from phalanx.envs.trial import Count, try_first
+from phalanx.envs.workers import open_workers
 from phalanx.errors import ConfigError, KindError
 
 
@@ -96,22 +96,21 @@ def make_pool(
         raise ConfigError(f"n_envs = {count}: env is a list of {len(factory.factories)} factories")
     if not trial and "auto" in (count, num_workers):
         raise ConfigError("trial = False: n_envs and num_workers must be numbers, not 'auto'")
-    tried = try_first(
+    traits, starter, why_here, tried_env = try_first(
         factory, name, n_envs=count, num_workers=num_workers, step_timeout=step_timeout,
         start_timeout=start_timeout, seed=seed, options=options, alike=alike, only_build=not trial,
     )  # fmt: skip
-    traits = tried.traits
     if count == "auto":
         count = choose_num_envs(traits.step_s, traits.cpu_share)
-    if tried.starter is None:
-        workers, reason = 0, f"serial: {tried.why_here}"
+    if starter is None:
+        workers, reason = 0, f"serial: {why_here}"
     elif num_workers == "auto":
         workers, reason = choose_workers(count, traits.step_s, traits.cpu_share)
     else:
         workers = min(num_workers, count)
         reason = f"{workers} workers: as asked for"
-    if workers and tried.starter is not None:
-        reason += tried.starter.note
+    if workers and starter is not None:
+        reason += starter.note
     setup = PoolSetup(
         traits=traits,
         n_envs=count,
@@ -126,24 +125,18 @@ def make_pool(
         start_timeout_s=start_timeout,
     )
     log = FaultLog(max_restarts, on_fault)
-    return Pool(setup, _open_runner(setup, tried, factory, log), log, observation_mode, reason)
-
-
-def _open_runner(
-    setup: PoolSetup, tried: Tried, factory: Factory, log: FaultLog
-) -> Serial | Workers:
-    """Let workers build the environments, or build them here."""
-    if tried.starter is not None:
-        if setup.num_workers:
-            return open_workers(setup, tried.starter, log)
-        tried.starter.close()
+    if starter is not None:
+        if workers:
+            there = open_workers(setup, starter, log)
+            return Pool(setup, there, log, observation_mode, reason)
+        starter.close()
     here = None
     try:
         here = Serial(setup, factory, log)
-    finally:
-        if tried.env is not None and (here is None or tried.env not in here.envs.values()):
-            close_in_time([tried.env])
-    return here
+    finally:  # the factory may have given the same one again
+        if tried_env is not None and (here is None or tried_env not in here.envs.values()):
+            close_in_time([tried_env])
+    return Pool(setup, here, log, observation_mode, reason)
 
 
 def checked_modes(autoreset_mode: Any, observation_mode: Any) -> tuple[AutoresetMode, bool]:

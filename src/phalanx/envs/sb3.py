@@ -1,15 +1,15 @@
 """The pool as Stable-Baselines3's VecEnv."""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from gymnasium import Env, spaces
+from gymnasium import spaces
 from gymnasium.vector import AutoresetMode
 
-from phalanx.envs.factories import is_wrapped
+from phalanx.envs.factories import Factory, is_wrapped
 from phalanx.envs.making import opened
 from phalanx.envs.pool import Pool
 from phalanx.errors import ConfigError, MissingError
@@ -31,7 +31,7 @@ class PoolVecEnv(VecEnv):  # type: ignore[misc]
     settings of `make_pool`, for SB3's make_vec_env(..., vec_env_cls=PoolVecEnv).
     """
 
-    def __init__(self, pool: Pool | Sequence[Callable[[], Env[Any, Any]]], **settings: Any) -> None:
+    def __init__(self, pool: Pool | Sequence[Factory], **settings: Any) -> None:
         pool = opened(pool, settings, "a VecEnv")
         if pool.autoreset_mode is not AutoresetMode.SAME_STEP:
             raise ConfigError(

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from gymnasium import Env, Space
@@ -47,17 +47,6 @@ CLOSE_S = 1.0  # how long the environment may take to close
 TRY_OUT = -1  # in place of a worker's number
 
 
-class Tried(NamedTuple):
-    """What one environment has shown, and who can start workers like it."""
-
-    traits: EnvTraits
-    starter: Starter | None
-    why_here: str
-    """why nobody can, and the environments are to be in this process"""
-    env: Env[Any, Any] | None
-    """the one that was tried in this process, still open"""
-
-
 def try_first(
     factory: Factory,
     name: str,
@@ -67,8 +56,12 @@ def try_first(
     step_timeout: float,
     start_timeout: float,
     **how: Any,
-) -> Tried:
-    """Try one environment, where the others will be; `how` is for `tried`."""
+) -> tuple[EnvTraits, Starter | None, str, Env[Any, Any] | None]:
+    """Try one environment, where the others will be; `how` is for `tried`.
+
+    Returns what it has shown and who can start workers like it. If nobody can: why, and the
+    environment itself, which was tried in this process and is still open.
+    """
     how["measure"] = "auto" in (n_envs, num_workers)
     why_here = "as asked for"
     if num_workers != 0:
@@ -82,7 +75,7 @@ def try_first(
             traits = _heard(starter, process, name, step_timeout, start_timeout)
             if hasattr(factory, "prepare"):  # environments may tell of classes that it defines
                 factory.prepare()
-            return Tried(traits, starter, "", None)
+            return traits, starter, "", None
         except BaseException as error:
             if starter is not None:
                 starter.close()
@@ -90,7 +83,7 @@ def try_first(
                 raise
             why_here = str(error)
     with tried(factory, name, **how, keep_dice=True) as (traits, env):
-        return Tried(traits, None, why_here, env)
+        return traits, None, why_here, env
 
 
 def _heard(

@@ -1,17 +1,17 @@
 """The pool as Gymnasium's VectorEnv."""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from gymnasium import Env
 from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError, ResetNeeded
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_differing_spaces, batch_space
 
 from phalanx.envs.block import Info
+from phalanx.envs.factories import Factory
 from phalanx.envs.making import opened
 from phalanx.envs.pool import Pool
 from phalanx.envs.received import Received
@@ -34,7 +34,7 @@ class PoolVectorEnv(VectorEnv[Any, Any, Any]):
     received: Received
     """all that the pool told of the last step or reset"""
 
-    def __init__(self, pool: Pool | Sequence[Callable[[], Env[Any, Any]]], **settings: Any) -> None:
+    def __init__(self, pool: Pool | Sequence[Factory], **settings: Any) -> None:
         pool = opened(pool, settings, "a VectorEnv")
         self.pool, self.num_envs = pool, pool.n_envs
         self.autoreset_mode = pool.autoreset_mode
