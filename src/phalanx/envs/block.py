@@ -32,6 +32,7 @@ from phalanx.envs.shared_memory import (
     WITH_OPTIONS,
     Board,
     PoolSetup,
+    block_of,
     numbers,
 )
 from phalanx.errors import ConfigError
@@ -44,19 +45,14 @@ class SpacesDiffer(ConfigError, RuntimeError):
 
 
 class Block(ABC):
-    """Environments `indices` of a pool; their rows are on the board.
+    """The environments of a worker, or all of a pool; their rows are on the board.
 
     block.play([~0, ~1, ~2, ~3])     # follow their orders: begin
     block.play([0, 1, 2, 3])         # step them with the actions on the board
     """
 
     def __init__(
-        self,
-        setup: PoolSetup,
-        factory: Factory,
-        indices: range,
-        board: Board,
-        number: int | None = None,
+        self, setup: PoolSetup, factory: Factory, board: Board, number: int | None = None
     ) -> None:
         """number: of the worker, if this is not the caller's own process."""
         self._build, self._setup, self.board = partial(build, factory), setup, board
@@ -66,6 +62,7 @@ class Block(ABC):
         self._rewards, self._flags = numbers(board.rewards), numbers(board.flags)
         self._now, self._number = numbers(board.now), number
         worker = self._worker = number or 0
+        indices = block_of(worker, setup.n_envs, max(setup.num_workers, 1))
         self._returns = dict.fromkeys(indices, 0.0)
         self._lengths = dict.fromkeys(indices, 0)
         self._publish: Callable[[int], None] | None = None  # is told of each row that is written

@@ -21,7 +21,7 @@ class Serial(Block):
     pids: tuple[int, ...] = ()
 
     def __init__(self, setup: PoolSetup, factory: Factory, on_fault: OnFault) -> None:
-        super().__init__(setup, factory, range(setup.n_envs), Board(setup))
+        super().__init__(setup, factory, Board(setup))
         self._on_fault, self._left = on_fault, False
         self._options: dict[int, dict[str, Any]] = {}
         self._waiting: deque[int] = deque()

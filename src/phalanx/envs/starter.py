@@ -27,7 +27,7 @@ from phalanx.envs.channel import Channel
 from phalanx.envs.factories import Factory
 from phalanx.errors import ConfigError, WorkerError
 from phalanx.importing import command_for
-from phalanx.system import kill, unnamed_file
+from phalanx.system import LINUX, kill, unnamed_file
 
 DEAF_S = 10  # after which nobody reads what we send
 DEAF = struct.pack("ll", DEAF_S, 0)
@@ -280,6 +280,11 @@ class SpawnStarter:
 
 
 Starter = ForkStarter | SpawnStarter
+
+
+def open_starter(factory: Factory, threads: int, timeout_s: float) -> Starter:
+    """What starts processes on this system."""
+    return (ForkStarter if LINUX else SpawnStarter)(packed(factory), threads, timeout_s)
 
 
 def _main(end: socket.socket, factory: bytes, task: bytes, *given: Any) -> None:

@@ -23,19 +23,11 @@ from phalanx.envs.factories import Factory, OneEach, close_in_time
 from phalanx.envs.faults import how_it_ended
 from phalanx.envs.layout import layout_of
 from phalanx.envs.shared_memory import EnvTraits
-from phalanx.envs.starter import (
-    CannotGo,
-    Ended,
-    ForkStarter,
-    SpawnStarter,
-    Started,
-    Starter,
-    packed,
-)
+from phalanx.envs.starter import CannotGo, Ended, Started, Starter, open_starter
 from phalanx.envs.thread_time import Account, quiet_mean
 from phalanx.errors import ConfigError, WorkerError
 from phalanx.machine import count_cores
-from phalanx.system import LINUX, kill
+from phalanx.system import kill
 
 Count = int | Literal["auto"]
 
@@ -69,8 +61,7 @@ def try_first(
         try:
             counts = [count for count in (n_envs, num_workers) if count != "auto"]
             threads = count_cores() // min([count_cores(), *counts])
-            start = ForkStarter if LINUX else SpawnStarter
-            starter = start(packed(factory), threads, start_timeout)
+            starter = open_starter(factory, threads, start_timeout)
             process = starter.start(TRY_OUT, partial(report_trial, name=name, **how))
             traits = _heard(starter, process, name, step_timeout, start_timeout)
             if hasattr(factory, "prepare"):  # environments may tell of classes that it defines

@@ -62,8 +62,8 @@ class EnvWorker(Block):
         channel: Channel,
     ) -> None:
         """bells: its own, and the caller's."""
+        super().__init__(setup, factory, board, number)
         indices = block_of(number, setup.n_envs, setup.num_workers)
-        super().__init__(setup, factory, indices, board, number)
         self._channel, self._sends_values = channel, isinstance(board.observations, Objects)
         self._letters: dict[tuple[str, int], Any] = {}  # that came, and were not yet opened
         self._requests = numbers(board.requests[indices.start : indices.stop])
