@@ -52,22 +52,20 @@ TESTS: dict[str, str] = {
     "learn/cage2/sampler": f"learn/cage2/test_collect learn/cage2/test_following {WHOLE_RUNS}",
 }
 ENVS = (
-    "answers", "auto", "block", "channel", "closing", "factories", "faults", "first_try",
-    "fork_client", "fork_server", "layout", "making", "objects", "pool", "processes",
-    "received", "serial",
-    "settings", "shared_memory", "thread_time", "trial", "vector", "waiting", "worker",
-    "workers",
+    "auto", "block", "channel", "factories", "faults", "fork_server", "layout",
+    "making", "pool", "processes", "received", "serial", "shared_memory", "thread_time", "trial",
+    "vector", "waiting", "worker", "workers",
 )  # fmt: skip
 TESTS |= {
     f"envs/{name}": "envs/test_pool envs/test_trial envs/test_faults envs/test_vector"
     for name in ENVS
 }
 TESTS["reset_mask"] = "envs/test_vector cage2/test_vector"
-TESTS["envs/starter"] = TESTS["envs/spawn_client"] = "test_system envs/test_faults"
+TESTS["envs/starter"] = "test_system envs/test_faults"
 TESTS["envs/auto"] = "envs/test_auto envs/test_pool"
 TESTS["envs/thread_time"] = "envs/test_auto"
 TESTS["envs/sb3"] = "envs/test_sb3"
-TESTS["envs/answers"] = "envs/test_answers envs/test_pool"
+TESTS["envs/block"] += " envs/test_answers"
 
 
 def place_of(test: str) -> str:

@@ -19,10 +19,10 @@ import gymnasium
 import numpy as np
 
 from phalanx.envs.channel import Channel
+from phalanx.envs.factories import factory_of
 from phalanx.envs.faults import Fault
 from phalanx.envs.making import make_pool
 from phalanx.envs.shared_memory import block_of, numbers, seed_of
-from phalanx.envs.trial import factory_of
 from phalanx.errors import PhalanxError, WorkerError
 from phalanx.learn.a3c import A3C, BEATS, BEGIN, EPISODES, STEPS, Shared
 from phalanx.learn.compiled.mlp import use_one_thread_per_product

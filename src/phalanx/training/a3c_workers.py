@@ -14,11 +14,11 @@ from dataclasses import dataclass
 import cloudpickle
 
 from phalanx.envs.channel import Channel
-from phalanx.envs.faults import Fault, FaultLog, how_it_ended
-from phalanx.envs.first_try import try_first
+from phalanx.envs.factories import factory_of
+from phalanx.envs.faults import Fault, FaultLog, dead_worker
 from phalanx.envs.shared_memory import block_of
 from phalanx.envs.starter import Started, environment
-from phalanx.envs.trial import factory_of
+from phalanx.envs.trial import try_first
 from phalanx.errors import ConfigError, WorkerError
 from phalanx.importing import command_for
 from phalanx.learn.a3c import (
@@ -255,12 +255,9 @@ class SharedWorkers:
         with contextlib.suppress(subprocess.TimeoutExpired):
             one.process.wait(1.0)
         kill(one.process.pid)
-        how, exit_code, signal_name = how_it_ended(one.process.wait())
-        trace = one.started.words()
-        if one.verdict is not None:
-            how, trace = one.verdict
-        elif one.failure is not None:
-            how, trace = f"failed: {one.failure[0]}", one.failure[1]
+        code, words, said = one.process.wait(), one.started.words(), one.verdict
+        if said is None and one.failure is not None:
+            said = f"failed: {one.failure[0]}", one.failure[1]
         one.started.close()
         del self._running[worker]
         if one.failure is not None and not self.shared.counters[BEGIN]:
@@ -272,11 +269,7 @@ class SharedWorkers:
         own[STEPS], own[EPISODES] = self._told[worker]
         own[BEATS] = 0
         block = block_of(worker, self._setup.n_envs, self.num_workers)
-        fault = Fault(
-            what=f"worker {worker} {how}", env_id=None, worker=worker, lost=tuple(block),
-            traceback=trace, exit_code=exit_code, signal=signal_name,
-        )  # fmt: skip
-        self._log(fault)
+        self._log(dead_worker(worker, code, said, words, lost=tuple(block)))
         if not self.shared.stopped:
             self._start(worker)
 
