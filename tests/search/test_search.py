@@ -136,7 +136,7 @@ def test_the_last_table_is_played_on_dice_of_its_own_that_all_share(found: Searc
         number: Any = found.winner if row["workflow"] is None else row["workflow"]
         policy = policies.get(row["name"]) or shop.policy_of(number)
         for dice, is_equal in ((CONFIRM, True), (FINAL, False)):
-            again = shop.play(policy, number, 80, dice, "again").figures()
+            again = shop.play(policy, number, 80, dice, "again").figures
             assert ((again["mean"], again["stderr"]) == (row["mean"], row["stderr"])) == is_equal
 
 

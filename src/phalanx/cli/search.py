@@ -96,7 +96,7 @@ def best_so_far(found: Search) -> Table:
     """The best orders by what is believed of them; below those that came nearest to the gate."""
     title = f"best of {len(found.visits)} orders tried"
     table = new_table(title, *COLUMNS, "believed", words=("workflow", "believed"))
-    beliefs = found.beliefs
+    beliefs = found.beliefs()
     by_number = {visit.workflow: visit for visit in found.visits}
     passed = beliefs.ranking()
     others = [number for number in beliefs.nearest_to_passing() if number not in passed]

@@ -64,9 +64,14 @@ def own_seed(seed: int, name: str) -> int:
     return seed if name == "baseline" else (seed * 1_000_003 + zlib.crc32(name.encode())) % 2**62
 
 
+def own_name(number: int) -> str:
+    """The folder of an order's own training, within that of the search."""
+    return f"workflows/{number:03d}"
+
+
 def find_policy(folder: Path, start_from: str | None, number: int) -> Path:
     """Where the policy for an order lies: its own, or the one that all share."""
-    for place in (f"policies/{number:03d}.npz", f"workflows/{number:03d}"):
+    for place in (f"policies/{number:03d}.npz", own_name(number)):
         if last_checkpoint(folder / place).exists():
             return folder / place
     return Path(start_from or folder / "school")
@@ -82,7 +87,7 @@ def update_rows(
     runs = [("school", "school", 0)]
     for visit in visits:
         before = visit.total_episodes - visit.measured_episodes - visit.trained_episodes
-        runs.append((f"workflows/{visit.workflow:03d}", "own training", before))
+        runs.append((own_name(visit.workflow), "own training", before))
     runs.append(("winner", "training the winner", before_finish))
     rows: list[dict[str, Any]] = []
     for name, phase, before in runs:
