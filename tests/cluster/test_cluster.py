@@ -15,8 +15,10 @@ import numpy as np
 import pytest
 
 import phalanx
+from phalanx.cage2.rules.scoring import NO_ORDERS
 from phalanx.cli.commands import main
-from phalanx.cluster.samplers import Losses, Player, RemoteSampler, Together, Weights
+from phalanx.cluster.samplers import Player, RemoteSampler, Together
+from phalanx.envs.faults import FaultLog
 from phalanx.errors import ConfigError, MissingError, WorkerError
 from phalanx.learn.cage2.collect import collect_blocks
 from phalanx.learn.rollout import Rollout, empty_rollout
@@ -26,7 +28,7 @@ from phalanx.training.cage2_extension import Cage2Extension
 from phalanx.training.checkpoint import load_checkpoint
 from phalanx.training.config import TrainConfig
 from phalanx.training.loop import train
-from phalanx.training.on_cage2 import make_policy, orders_of
+from phalanx.training.on_cage2 import make_policy
 from phalanx.training.run import Run
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'phalanx[ray]'")
@@ -100,7 +102,7 @@ def test_a_killed_sampler_comes_back_and_its_loss_is_logged(
 
     def kill(run: Run) -> None:
         nonlocal killed
-        parts = [part for top in run.source.samplers for part in getattr(top, "parts", [top])]
+        parts = [part for top in run.source.samplers for part in top.parts]
         if run.updates == 2 and not killed:
             killed = True
             os.kill(ray.get(parts[-1].actor.describe.remote())["pid"], signal.SIGKILL)
@@ -144,7 +146,7 @@ class Part:
     def __init__(self, index: int, is_down: bool = False) -> None:
         self.index, self.is_down = index, is_down
 
-    def ask(self, shaping: Any) -> None: ...
+    def ask(self, shaping: Any, prices: Any) -> None: ...
 
     def answer(self, wait_s: float) -> Rollout | None:
         if self.is_down:
@@ -156,7 +158,7 @@ class Part:
 
 def test_ppo_goes_on_with_the_columns_of_those_that_are_not_lost() -> None:
     parts: Any = [Part(0), Part(1), Part(2, is_down=True), Part(3)]
-    together = Together(parts)
+    together = Together(parts, NO_ORDERS, FaultLog(0, None))
     until = time.monotonic() + 10
     together.stop = lambda: time.monotonic() > until
     assert together.collect(None).versions.tolist() == [0, 1, 3]
@@ -176,9 +178,10 @@ def test_a_sampler_that_dies_while_it_starts_is_asked_again(cluster: Any, tmp_pa
             return {"pid": os.getpid()}
 
     actor = ray.remote(max_restarts=-1)(Mortal).remote(tmp_path / "died")
-    log = Losses(max_restarts=1)
-    sampler = RemoteSampler(actor, 1, range(5, 10), orders_of(TrainConfig()), Weights(), log)
-    assert sampler.describe(time.monotonic() + 60)["pid"] > 0
+    log = FaultLog(1, None)
+    sampler = RemoteSampler(actor, 1, range(5, 10), {}, log)
+    sampler.wait_until_open(time.monotonic() + 60)
+    assert sampler.facts["pid"] > 0
     (fault,) = log.faults
     assert fault.what.startswith("sampler 1 was lost")
     assert not sampler.is_down
@@ -209,7 +212,8 @@ def test_a_slow_learner_slows_its_samplers_down(cluster: Any, tmp_path: Path) ->
     def think(run: Run) -> None:
         time.sleep(0.3)
         played[:] = [
-            ray.get(sampler.actor.describe.remote())["played"] for sampler in run.source.samplers
+            ray.get(sampler.parts[0].actor.describe.remote())["played"]
+            for sampler in run.source.samplers
         ]
         assert sum(played) <= run.updates + 2 * len(played)  # one under way, one ahead
 

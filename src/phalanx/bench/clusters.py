@@ -69,7 +69,7 @@ def measure_costs(config: TrainConfig, rounds: int) -> Costs:
     with closing(open_recipe(config)) as recipe:
         shaped = recipe.extension.shaping(1.0)
         weights = recipe.learner.stepper.weights()
-        sampler, ray = recipe.sampler, import_ray()
+        (sampler,), ray = recipe.sampler.parts, import_ray()
 
         def play() -> Any:
             recipe.sampler.set_weights(weights, 0)
