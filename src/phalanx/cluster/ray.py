@@ -63,13 +63,10 @@ def connected(address: str | None) -> Iterator[Any]:
     """
     with contextlib.ExitStack() as until_the_end:
         until_the_end.enter_context(_quiet_log())
-        until_the_end.enter_context(
-            _changed(os.environ, QUIET | (OWN if address is None else SOON))
-        )
-        if address is None:
-            if not LINUX:
-                raise ConfigError("phalanx starts Ray only on Linux: give --ray-address HOST:PORT")
-            _ask_for_a_token()
+        if address is None and not LINUX:
+            raise ConfigError("phalanx starts Ray only on Linux: give --ray-address HOST:PORT")
+        settings = QUIET | (OWN | _own_token() if address is None else SOON)
+        until_the_end.enter_context(_changed(os.environ, settings))
         ray = import_ray()
         folder = None
         if not ray.is_initialized():
@@ -257,14 +254,18 @@ def check_that_somebody_listens(address: str) -> None:
         ) from None
 
 
-def _ask_for_a_token() -> None:
+def _own_token() -> dict[str, str]:
     """Nobody else can talk to our own Ray, and its token is not left in the home folder.
 
-    Ray reads this once, when it is imported. A process that has imported it before has Ray's own
-    token, which lies there.
+    Ray reads this once, when it is imported: one that is started again has the same. A process
+    that has imported it before us has Ray's own token, which lies there.
     """
     if "ray" not in sys.modules and "RAY_AUTH_MODE" not in os.environ:
-        os.environ.update(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32))
+        _token.update(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32))
+    return _token
+
+
+_token: dict[str, str] = {}
 
 
 @contextlib.contextmanager
