@@ -113,8 +113,7 @@ def test_a_killed_sampler_comes_back_and_its_loss_is_logged(
     assert run.enough  # it played again long before the budget was spent
     (fault,) = run.sampler.faults
     assert fault.lost == tuple(range(13, 20))  # of 6, 7 and 7 environments
-    with (tmp_path / algo / "faults.csv").open() as file:
-        rows = list(csv.DictReader(file))
+    rows = read_faults(tmp_path / algo)
     assert len(rows) == 1
     assert "was lost" in rows[0]["what"]
     facts = json.loads((tmp_path / algo / "summary.json").read_text())
@@ -230,6 +229,30 @@ def test_other_environments_are_played_on_the_cluster(cluster: Any, tmp_path: Pa
     run = train(config)
     assert run.episodes > 20
     assert config.num_envs == 8
+
+
+def test_what_fails_in_the_environments_of_samplers_is_logged_as_here(
+    cluster: Any, tmp_path: Path
+) -> None:
+    settings: dict[str, Any] = {
+        "env": "tests.odd_envs:Raises", "runner": "ray", "algo": "ppo", "num_samplers": 2,
+        "num_envs": 4, "num_workers": 0, "update_steps": 20, "total_steps": 160,
+        "output_dir": tmp_path,
+    }  # fmt: skip
+    run = train(TrainConfig(**settings, name="many", max_restarts=10_000))
+    rows = read_faults(tmp_path / "many")
+    assert len(rows) == run.faults_recorded > 10
+    assert {row["env"] for row in rows} == {"0", "1", "2", "3"}  # as numbered in the whole run
+    assert any(row["what"].startswith("sampler 1: environment 1 failed") for row in rows)
+    assert all("the reactor is on fire" in row["traceback"] for row in rows)
+    with pytest.raises(WorkerError, match=r"4 failures, and max_restarts is 3; .*sampler"):
+        train(TrainConfig(**settings, name="few", max_restarts=3))
+    assert len(read_faults(tmp_path / "few")) == 4
+
+
+def read_faults(path: Path) -> list[dict[str, str]]:
+    with (path / "faults.csv").open() as file:
+        return list(csv.DictReader(file))
 
 
 @pytest.mark.parametrize("policy", ["shared", "separate"])

@@ -6,6 +6,7 @@ one reference. To the loops of training a remote sampler is a sampler like any o
 """
 
 import contextlib
+import copy
 import os
 import time
 import warnings
@@ -64,7 +65,7 @@ class Player:
     def __init__(
         self, config: TrainConfig, first_index: int, place: Workplace | None = None
     ) -> None:
-        self.error, self.played = "", 0
+        self.error, self.played, self._faults_told = "", 0, 0
         if place is not None:
             move_to(place)
         try:
@@ -88,8 +89,8 @@ class Player:
             facts["spaces"] = pool.single_observation_space, pool.single_action_space
         return facts
 
-    def collect(self, weights: Any, version: int, shaping: Any, prices: Any) -> tuple[Any, Any]:
-        """One rollout with these weights, and the returns of the episodes under way."""
+    def collect(self, weights: Any, version: int, shaping: Any, prices: Any) -> tuple[Any, ...]:
+        """One rollout with these weights, the returns of the episodes under way, what failed."""
         if prices is not None:
             self.sampler.orders.gains[:], self.sampler.orders.costs[:] = prices
         self.sampler.set_weights(weights, version)
@@ -97,7 +98,13 @@ class Player:
         # What lies in the object store is read-only: the game would be compiled once more for that.
         if shaping is not None:
             shaping = shaping._replace(weights=shaping.weights.copy())
-        return self.sampler.collect(shaping), np.array(self.sampler.running)
+        return self.sampler.collect(shaping), np.array(self.sampler.running), self.new_faults()
+
+    def new_faults(self) -> list[Fault]:
+        """What has failed in the environments since this was asked before."""
+        new = getattr(self.sampler, "faults", [])[self._faults_told :]
+        self._faults_told += len(new)
+        return new
 
     def save(self) -> Arrays:
         return self.sampler.save()
@@ -150,9 +157,8 @@ class RemoteSampler:
                 else:
                     self._down_since = None
                     return
-        raise WorkerError(
-            f"sampler {self.index} did not start in {START_S:.0f} s; see `ray status`"
-        )
+        what = f"sampler {self.index} did not start in {START_S:.0f} s; see `ray status`"
+        raise WorkerError(what)
 
     def set_weights(self, weights: Any, version: int) -> None:
         """The weights of a version go to the object store once, whoever needs them first."""
@@ -178,16 +184,25 @@ class RemoteSampler:
         reference, self._pending = self._pending, None
         with living_ray() as ray:
             try:
-                rollout, running = ray.get(reference)
+                rollout, running, faults = ray.get(reference)
             except ray.exceptions.RayTaskError as error:
+                self._log_faults(*fetch([self._call("new_faults")]))  # perhaps they were too many
                 raise WorkerError(f"sampler {self.index} failed: {lines_of(error)[-1]}") from None
             except ray.exceptions.RayError as error:
                 self._lose(error)
                 return None
         self._down_since = None
         # Copies, all of them: a view of any part would keep the whole in the object store.
+        self._log_faults(faults)
         self.running = running.copy()
         return Rollout(*(array.copy() for array in rollout))
+
+    def _log_faults(self, faults: list[Fault]) -> None:
+        """What failed there; environments have the numbers that they have in the whole run."""
+        for fault in copy.deepcopy(faults):
+            env = None if fault.env_id is None else self.envs[fault.env_id]
+            lost, what = tuple(self.envs[i] for i in fault.lost), f"sampler {self.index}: "
+            self._log(replace(fault, env_id=env, lost=lost, what=what + fault.what))
 
     def _call(self, method: str, *arguments: Any) -> Any:
         with living_ray():
