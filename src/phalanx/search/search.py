@@ -29,8 +29,8 @@ from phalanx.search.logs import (
     read_updates,
     update_rows,
 )
-from phalanx.search.surrogate import Beliefs, Visit
-from phalanx.search.trials import CONFIRM, FINAL, Workshop, try_far_away
+from phalanx.search.surrogate import Surrogate, Visit
+from phalanx.search.trainer import CONFIRM, FINAL, Trainer, try_far_away
 from phalanx.settings.fields import check_same
 from phalanx.settings.yaml_file import read_settings
 from phalanx.statistics import interval
@@ -123,7 +123,7 @@ class Search:
         self, config: SearchConfig, folder: RunFolder, heard: Heard, network: Network | None
     ) -> None:
         self.config, self.folder, self._heard = config, folder, heard
-        self.workshop = Workshop(config, folder, lambda run: heard(self, run), network)
+        self.trainer = Trainer(config, folder, lambda run: heard(self, run), network)
         self.visits: list[Visit] = []
         self.finals: list[dict[str, Any]] = []
         self.confirmed: list[dict[str, Any]] = []
@@ -139,11 +139,11 @@ class Search:
     @property
     def phase(self) -> str:
         """What is being done."""
-        return self.workshop.phase
+        return self.trainer.phase
 
     @phase.setter
     def phase(self, phase: str) -> None:
-        self.workshop.phase = phase
+        self.trainer.phase = phase
         self._heard(self, None)
 
     @property
@@ -151,17 +151,17 @@ class Search:
         """Played within the budget, trained or measured."""
         return sum(self.spent.values())
 
-    def beliefs(self, pending: Sequence[int] = ()) -> Beliefs:
+    def surrogate(self, pending: Sequence[int] = ()) -> Surrogate:
         """What is believed while some orders are being tried."""
         c = self.config
-        return Beliefs(self.visits, c.gp_beta, c.compliance_threshold, c.min_fixes, pending)
+        return Surrogate(self.visits, c.gp_beta, c.compliance_threshold, c.min_fixes, pending)
 
     def go(self) -> None:
         """All of it, or what is left of it."""
         self._heard(self, None)
         try:
             if not self.merged:
-                self.spent["school"] = self.workshop.go_to_school(self.first_orders()[0])
+                self.spent["school"] = self.trainer.go_to_school(self.first_orders()[0])
                 while choices := self.choose():
                     self.visit(choices)
             if self.config.parts == 1:
@@ -197,15 +197,17 @@ class Search:
 
     def choose_beside(self, pending: list[int]) -> Choice | None:
         """The next order, while others are being tried."""
-        candidates, beliefs = self.config.candidates(), self.beliefs(pending)
+        candidates, surrogate = self.config.candidates(), self.surrogate(pending)
         taken = {visit.workflow for visit in self.visits} | set(pending)
         why, first = "named", self.first_orders()
         if self.config.exhaustive:
             why, first = "exhaustive", candidates
         number = next((number for number in first if number not in taken), None)
         if number is None and why == "named":
-            why, number = "gp_ucb", beliefs.next(candidates)
-        return None if number is None else Choice(number, why, beliefs.outlook(number, candidates))
+            why, number = "gp_ucb", surrogate.next(candidates)
+        if number is None:
+            return None
+        return Choice(number, why, surrogate.outlook(number, candidates))
 
     def visit(self, choices: list[Choice]) -> None:
         """Try some orders, here one after the other or on a cluster at the same time."""
@@ -217,7 +219,7 @@ class Search:
         if c.runner == "ray":
             tried = self.try_on_ray([choice.number for choice in choices], left, before)
         else:
-            tried = [self.workshop.try_order(one.number, left, before) for one in choices]
+            tried = [self.trainer.try_order(one.number, left, before) for one in choices]
         for choice, columns in zip(choices, tried, strict=True):
             self.spent["visits"] += columns["episodes"]
             visit = Visit(
@@ -234,7 +236,7 @@ class Search:
         starts = {
             number: last_checkpoint(Path(start)).read_bytes()
             for number in numbers
-            if (start := self.workshop.nearest(number, before)) is not None
+            if (start := self.trainer.nearest(number, before)) is not None
         }
         jobs = [(number, left) for number in numbers]
         answers = run_tasks(try_far_away, jobs, (self.config.as_task(), starts))
@@ -249,9 +251,9 @@ class Search:
 
     def conclude(self) -> None:
         """Name a winner, train it further, and play it beside the others."""
-        c, shop = self.config, self.workshop
-        beliefs = self.beliefs()
-        ranking = beliefs.ranking() or beliefs.nearest_to_passing()
+        c, trainer = self.config, self.trainer
+        surrogate = self.surrogate()
+        ranking = surrogate.ranking() or surrogate.nearest_to_passing()
         if not ranking:
             raise RunError(
                 f"the budget of {c.budget} episodes ended before an order was measured; give more "
@@ -260,7 +262,7 @@ class Search:
         if not self.finals:
             self.phase = "finals"
             played = [
-                shop.play(shop.policy_of(number), number, c.final_episodes, FINAL, "finalist")
+                trainer.play(trainer.policy_of(number), number, c.final_episodes, FINAL, "finalist")
                 for number in ranking[: c.finalists]
             ]
             self.spent["finals"] = sum(len(one.returns) for one in played)
@@ -270,29 +272,29 @@ class Search:
             self.save()
         assert self.winner is not None
         left = c.budget - self.episodes + self.spent["finish"]
-        winner, self.spent["finish"] = shop.finish(self.winner, left)
-        baseline = shop.train_baseline(self.winner) if c.baseline else None
+        winner, self.spent["finish"] = trainer.finish(self.winner, left)
+        baseline = trainer.train_baseline(self.winner) if c.baseline else None
         self.confirm(winner, baseline)
 
     def confirm(self, winner: Path, baseline: Path | None) -> None:
         """The last table: all on the same fresh dice."""
         assert self.winner is not None
         self.phase = "confirming"
-        shop, episodes = self.workshop, self.config.confirm_episodes
-        first = shop.play(winner, self.winner, episodes, CONFIRM, "winner")
+        trainer, episodes = self.trainer, self.config.confirm_episodes
+        first = trainer.play(winner, self.winner, episodes, CONFIRM, "winner")
         table = [first.figures]
         for figures in self.finals:
             number = int(figures["workflow"])
             name = "winner before its own training" if number == self.winner else "runner-up"
-            if winner != shop.policy_of(number) or number != self.winner:
-                other = shop.play(shop.policy_of(number), number, episodes, CONFIRM, name)
+            if winner != trainer.policy_of(number) or number != self.winner:
+                other = trainer.play(trainer.policy_of(number), number, episodes, CONFIRM, name)
                 table.append(other.figures)
         if baseline is not None:
-            other = shop.play(baseline, self.winner, episodes, CONFIRM, "without workflows")
+            other = trainer.play(baseline, self.winner, episodes, CONFIRM, "without workflows")
             table.append(other.figures | {"workflow": None, "order": None})
             self.difference = interval(first.returns - other.returns)
         self.confirmed = table
-        shop.keep_policy(winner, self.winner, "winner")
+        trainer.keep_policy(winner, self.winner, "winner")
         self.save()
 
     # --- keeping ----------------------------------------------------------------------------------
@@ -333,7 +335,7 @@ class Search:
             for visit in shard["visits"]:
                 number = visit.workflow
                 path = find_policy(folder, shard["config"]["start_from"], number)
-                self.workshop.keep_policy(path, number, f"{number:03d}")
+                self.trainer.keep_policy(path, number, f"{number:03d}")
         self.visits.sort(key=lambda visit: (visit.iteration, visit.shard))
         self.save()
 
@@ -347,7 +349,7 @@ class Search:
             "finals": self.finals,
             "episodes": self.episodes,
             "spent": self.spent,
-            "unfinished": self.workshop.unfinished,
+            "unfinished": self.trainer.unfinished,
             "merged": self.merged,
             "seconds": self.seconds,
             "peak_memory_mb": peak_memory_mb(),

@@ -54,12 +54,12 @@ class Visit:
     seconds: float
 
 
-class Beliefs:
+class Surrogate:
     """Two Gaussian processes: of the return, and of compliance.
 
-    beliefs = Beliefs(visits, beta=2.0, threshold=0.9, min_fixes=1.0)
-    beliefs.next(candidates)        # the order to try now, or None
-    beliefs.ranking()               # orders that passed, best first
+    surrogate = Surrogate(visits, beta=2.0, threshold=0.9, min_fixes=1.0)
+    surrogate.next(candidates)        # the order to try now, or None
+    surrogate.ranking()               # orders that passed, best first
 
     pending: orders that are being tried; their neighbours attract less meanwhile.
     """

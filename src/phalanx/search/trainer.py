@@ -45,7 +45,7 @@ class Measured(NamedTuple):
     """the gate"""
 
 
-class Workshop:
+class Trainer:
     """Trains and measures policies in the folder of a search.
 
     school/          the training run that all orders have in common
@@ -283,8 +283,8 @@ def try_far_away(
             start = folder.path / "start.npz"
             start.write_bytes(starts[number])
             config = SearchConfig(**settings, start_from=str(start))
-        shop = Workshop(config, folder, network=find_network(config.network))
-        tried = shop.try_order(number, left, [])
+        trainer = Trainer(config, folder, network=find_network(config.network))
+        tried = trainer.try_order(number, left, [])
         own = folder.path / own_name(number)
         files = {
             str(path.relative_to(own)): path.read_bytes()
