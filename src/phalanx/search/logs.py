@@ -112,9 +112,9 @@ def update_rows(
 # --- shards ---------------------------------------------------------------------------------------
 
 
-KINDS = {
+KINDS: dict[str, Any] = {
     "state": str, "config": dict, "visits": list, "spent": dict, "seconds": float, "finals": list,
-    "merged": list,
+    "merged": list, "winner": int | None,
 }  # fmt: skip
 LARGEST_SUMMARY = 1 << 24  # bytes; 120 visits take a hundredth of that
 
@@ -124,11 +124,8 @@ def read_summary(folder: Path) -> dict[str, Any]:
     path = folder / "summary.json"
     try:
         facts = json.loads(read_plain(path, LARGEST_SUMMARY))
-        if not all(isinstance(facts[name], kind) for name, kind in KINDS.items()):
-            raise TypeError
-        if not all(type(episodes) is int for episodes in facts["spent"].values()):
-            raise TypeError
-        if not isinstance(facts["winner"], int | None):
+        good = [isinstance(facts[name], kind) for name, kind in KINDS.items()]
+        if not all(good) or any(type(n) is not int for n in facts["spent"].values()):
             raise TypeError
         facts["visits"] = [Visit(**visit) for visit in facts["visits"]]
         facts["config"] = SearchConfig(**facts["config"]).as_dict()  # all of them, each of its kind
