@@ -2,6 +2,7 @@
 means for clusters that are not here.
 """
 
+import pickle
 import statistics
 import timeit
 from collections.abc import Callable
@@ -80,14 +81,13 @@ def measure_costs(config: TrainConfig, rounds: int) -> Costs:
 
         rollout = play()
         learn()
-        arrays = weights.values() if isinstance(weights, dict) else [weights]
         return Costs(
             steps=rollout.rewards.size,
             play_s=median_s(play, rounds),
             learn_s=median_s(learn, rounds),
             ask_s=median_s(lambda: ray.get(sampler.actor.describe.remote()), rounds),
             rollout_bytes=sum(array.nbytes for array in rollout),
-            weights_bytes=sum(array.nbytes for array in arrays),
+            weights_bytes=len(pickle.dumps(weights)),
         )
 
 
