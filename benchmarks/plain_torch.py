@@ -13,9 +13,14 @@ from functools import partial
 
 import gymnasium
 import numpy as np
-import torch
-from torch import nn
-from torch.distributions import Categorical
+
+try:
+    import torch
+    from torch import nn
+    from torch.distributions import Categorical
+except ImportError:
+    print(json.dumps({"missing": "torch is not installed: pip install 'phalanx[torch]'"}))
+    sys.exit(1)
 
 import phalanx  # noqa: F401  registers the environment
 from phalanx.bench.spent import spend

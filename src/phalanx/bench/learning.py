@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +31,6 @@ from phalanx.bench.spent import spend
 from phalanx.bench.stepping import program, sampling, training
 from phalanx.compiled.rule import kernel
 from phalanx.compiled.team import ThreadTeam, join, leave, next_piece
-from phalanx.errors import MissingError
 from phalanx.learn.compiled.mlp import fast
 from phalanx.learn.compiled.policy import Policy
 from phalanx.machine import count_cores
@@ -62,7 +60,7 @@ def cases_of(what: str) -> list[Case]:
     cases = [
         run(f"training, {cores} threads", num_threads=cores),
         Case(f"matrix products alone, {cores} threads", partial(products, REFERENCE, cores)),
-        Case(PLAIN, plain_torch),
+        Case(PLAIN, partial(program, "plain_torch.py")),
         Case(
             f"collecting, {cores} threads (turns)",
             partial(sampling, replace(REFERENCE, num_threads=cores)),
@@ -79,15 +77,6 @@ def cases_of(what: str) -> list[Case]:
         run("training, critic sees the truth", critic_truth=True),
         run(FOLLOWING, condition=(), workflow="all"),  # as many inputs: an order has 25
     ]
-
-
-@contextmanager
-def plain_torch() -> Iterator[Opened]:
-    """The loop of benchmarks/plain_torch.py; episodes a second."""
-    if find_spec("torch") is None:
-        raise MissingError("torch is not installed: pip install 'phalanx[torch]'")
-    with program("plain_torch.py") as opened:
-        yield opened
 
 
 @contextmanager
