@@ -11,7 +11,7 @@ import pytest
 
 import phalanx
 from phalanx.__main__ import main as entry
-from phalanx.bench import learning
+from phalanx.bench import learning, stepping
 from phalanx.cli.commands import COMMANDS, main
 from phalanx.files import write_json
 from phalanx.machine import count_cores
@@ -217,7 +217,7 @@ def test_bench_measures_training_beside_its_bound(
     monkeypatch.setattr(learning, "REFERENCE", short)
     monkeypatch.setattr(learning, "SIZES", (32, 64))
     monkeypatch.setattr(learning, "choose_num_envs", lambda config: (64, {}))
-    monkeypatch.setattr(learning, "PLAIN_TORCH", Path("nowhere"))
+    monkeypatch.setattr(stepping, "BENCHMARKS", Path("nowhere"))
     report = tmp_path / "bench.json"
     assert main(["bench", what, "--rounds", "1", "--seconds", "0.01", "--json", str(report)]) == 0
     result = json.loads(report.read_text())

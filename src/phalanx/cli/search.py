@@ -42,8 +42,8 @@ def main(config: SearchConfig) -> int:
         f"{len(found.config.candidates())} orders tried; folder {found.folder.path}"
     )
     if found.stopped:
-        if found.workshop.unfinished:
-            print(f"and {found.workshop.unfinished:,} of a training that was under way, saved")
+        if found.trainer.unfinished:
+            print(f"and {found.trainer.unfinished:,} of a training that was under way, saved")
         again = f"--resume {found.folder.path}{asked_again(found.config.as_dict())}"
         print(f"stopped; continue with phalanx search {again}", file=sys.stderr)
         return 130
@@ -96,15 +96,15 @@ def best_so_far(found: Search) -> Table:
     """The best orders by what is believed of them; below those that came nearest to the gate."""
     title = f"best of {len(found.visits)} orders tried"
     table = new_table(title, *COLUMNS, "believed", words=("workflow", "believed"))
-    beliefs = found.beliefs
+    surrogate = found.surrogate()
     by_number = {visit.workflow: visit for visit in found.visits}
-    passed = beliefs.ranking()
-    others = [number for number in beliefs.nearest_to_passing() if number not in passed]
+    passed = surrogate.ranking()
+    others = [number for number in surrogate.nearest_to_passing() if number not in passed]
     for number in (passed + others)[:SHOWN]:
         visit = by_number[number]
         reach = half_width(visit.stderr, visit.measured_episodes)
         measured = _pair(visit.measured_return, reach)
-        believed = _pair(beliefs.returns.mean[number], SURE * beliefs.returns.std[number])
+        believed = _pair(surrogate.returns.mean[number], SURE * surrogate.returns.std[number])
         table.add_row(
             short_name(number), str(number), measured,
             f"{visit.compliance or 0:.1%}", f"{visit.fixes_per_episode:.1f}",

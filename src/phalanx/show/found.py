@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from phalanx.cage2.workflow import NUM_TYPES, ORDERS
 from phalanx.errors import RunError
-from phalanx.search.surrogate import Beliefs, Visit
+from phalanx.search.surrogate import Surrogate, Visit
 
 Floats = npt.NDArray[np.float64]
 SURE = 2.0  # standard deviations of a belief that its interval reaches to either side
@@ -29,9 +29,9 @@ class Found:
     confirmed: list[dict[str, Any]]
 
     @cached_property
-    def beliefs(self) -> Beliefs:
+    def beliefs(self) -> Surrogate:
         c = self.config
-        return Beliefs(self.visits, c["gp_beta"], c["compliance_threshold"], c["min_fixes"])
+        return Surrogate(self.visits, c["gp_beta"], c["compliance_threshold"], c["min_fixes"])
 
     @property
     def baseline(self) -> dict[str, Any] | None:

@@ -15,7 +15,7 @@ import cloudpickle
 
 from phalanx.envs.channel import Channel
 from phalanx.envs.factories import factory_of
-from phalanx.envs.faults import Fault, FaultLog, dead_worker
+from phalanx.envs.faults import FaultLog, dead_worker
 from phalanx.envs.shared_memory import block_of
 from phalanx.envs.starter import Started, environment
 from phalanx.envs.trial import try_first
