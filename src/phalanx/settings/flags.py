@@ -11,12 +11,11 @@ from argparse import SUPPRESS, ArgumentParser, _ActionsContainer
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
-from types import UnionType
-from typing import Any, NamedTuple, Union
+from typing import Any, NamedTuple
 
 from phalanx.configs import config_path
 from phalanx.errors import ConfigError
-from phalanx.settings.fields import hints_of, setting_named, without_effect
+from phalanx.settings.fields import hints_of, kinds_of, setting_named, without_effect
 from phalanx.settings.yaml_file import read_settings
 from phalanx.trust import check_cluster, check_named
 
@@ -152,10 +151,8 @@ def _kind_of(config: type, name: str) -> tuple[Any, bool]:
     hint, _notes = hints_of(config)[name]
     if typing.get_origin(hint) is tuple:
         return typing.get_args(hint)[0], True
-    if typing.get_origin(hint) in (Union, UnionType):
-        kinds = {kind for kind in typing.get_args(hint) if kind in (int, float, bool, str, Path)}
-        return (_number_or_word if kinds == {int, str} else kinds.pop()), False
-    return hint, False
+    kinds = {kind for kind in kinds_of(hint) if kind in (int, float, bool, str, Path)}
+    return (_number_or_word if kinds == {int, str} else kinds.pop()), False
 
 
 def _whole(text: str) -> int:
