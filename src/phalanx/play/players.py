@@ -80,7 +80,8 @@ def trained_player(name: str, defender: TrainedDefender) -> Player:
 def own_player(name: str, given: Any) -> Player:
     own = OwnDefender(given, name)
     return Player(
-        name, lambda *start: own.begin(sample=start[-1]), own.observation, own.horizon, own.rules,
+        name, lambda _seed, _width, _orders, sample: own.begin(sample),
+        own.observation, own.horizon, own.rules,
         at_once=CHUNK if own.batched else 1, can_sample=own.can_sample,
     )  # fmt: skip
 
