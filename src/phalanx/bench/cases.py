@@ -128,8 +128,8 @@ def show_table(title: str, columns: Mapping[str, str], rows: Rows) -> None:
     """columns: by their titles, `name` of words or `name:format` of numbers."""
     keys = {column: key.partition(":")[::2] for column, key in columns.items()}
     words = [column for column, (_, spec) in keys.items() if not spec]
-    table = new_table(title, *keys, words=words)
-    for row in rows:
-        cells = (format(row[name], spec) if name in row else "" for name, spec in keys.values())
-        table.add_row(*cells)
-    Console(width=160).print(table)
+    cells = (
+        [format(row[name], spec) if name in row else "" for name, spec in keys.values()]
+        for row in rows
+    )
+    Console(width=160).print(new_table(title, keys, cells, words))
