@@ -374,6 +374,16 @@ def test_an_action_that_is_not_in_the_space_is_refused(actions: Any, message: st
         pool.send(actions)
 
 
+def test_an_action_is_compared_with_its_bounds_in_a_kind_that_holds_both() -> None:
+    pool, _first = begun(odd.Continuous, 1, 0)
+    with pool:
+        pool.send(np.array([[0, 1 + 1e-12]]))  # as float32 it is the bound itself
+        assert pool.recv().rewards.tolist() == [1.0]
+    pool, _first = begun(odd.Counting, 1, 0)
+    with pool, pytest.raises(ActionError, match="environment 0"):
+        pool.send(np.array([2**64 - 1], np.uint64))  # no action -1 or 255
+
+
 def test_a_continuous_action_that_is_no_number_is_refused() -> None:
     pool, _first = begun(odd.Continuous, 2, 0)
     with pool:
