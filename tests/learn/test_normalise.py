@@ -68,7 +68,17 @@ def test_rewards_are_divided_by_the_deviation_of_discounted_returns(in_order: bo
     assert second.rewards[0, 0] == 5  # the sampler's own are as they were
 
 
-@pytest.mark.parametrize("wrong", [{"obs_var": -1.0}, {"obs_count": -1.0}, {"obs_mean": np.nan}])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"obs_var": -1.0},
+        {"obs_count": -1.0},
+        {"obs_mean": np.nan},
+        {"obs_mean": -1e39},
+        {"obs_var": 1e300},
+        {"obs_count": 1e300},  # more than numbers seen can give
+    ],
+)
 def test_statistics_that_cannot_be_are_refused(wrong: dict[str, float]) -> None:
     running = Running()
     arrays = running.save("obs") | {name: np.array(value) for name, value in wrong.items()}

@@ -19,6 +19,10 @@ EPSILON = 1e-8
 SEEN, RETURNS = "obs", "return"  # how the names of saved statistics begin
 
 
+_MOST = float(np.finfo(np.float32).max)  # that can be seen
+LARGEST = {"count": 2.0**63, "mean": _MOST, "var": _MOST**2}
+
+
 class Running:
     """Mean and variance of all rows that were added, as numpy would find them in one array.
 
@@ -51,7 +55,8 @@ class Running:
         """What `save` gave; a file may hold anything."""
         saved = {name: arrays[f"{prefix}_{name}"] for name in vars(self)}
         for name, value in saved.items():
-            right = np.isfinite(value).all() and (name == "mean" or (value >= 0).all())
+            low = -LARGEST["mean"] if name == "mean" else 0.0
+            right = ((low <= value) & (value <= LARGEST[name])).all()  # nor NaN
             if not right or value.shape != getattr(self, name).shape:
                 raise CheckpointError(f"the {prefix}_{name} of a checkpoint is no such statistic")
         for name, value in saved.items():
