@@ -6,7 +6,17 @@ import numpy as np
 import numpy.typing as npt
 
 from phalanx.cage2.rules import blue, red
-from phalanx.cage2.rules.attackers import ESCALATE, EXPLOIT, IMPACT, SCAN, SWEEP, next_move
+from phalanx.cage2.rules.attackers import (
+    ESCALATE,
+    EXPLOIT,
+    IMPACT,
+    RED_SLEEP,
+    ROLLED,
+    SCAN,
+    SWEEP,
+    note_target,
+    plan_move,
+)
 from phalanx.cage2.rules.network import (
     UNKNOWN,
     Network,
@@ -14,6 +24,7 @@ from phalanx.cage2.rules.network import (
     begin_episode,
     high_die,
     low_die,
+    one_of,
     turn_dice,
 )
 from phalanx.cage2.rules.observation import (
@@ -72,16 +83,16 @@ def blue_moves(net: Network, verb: int, host: int) -> tuple[int, int]:
 
 
 @rule
-def red_moves(
-    net: Network, target_die: int, exploit_die: int, detection_die: int
-) -> tuple[int, int, int, tuple[int, int, bool]]:
-    """Red's action.
+def red_acts(
+    net: Network, action: int, target: int, exploit_die: int, detection_die: int
+) -> tuple[int, tuple[int, int, bool]]:
+    """Red does what it planned, to the target that was drawn.
 
-    Returns what it did, where, with which exploit, and what blue's sensors record.
+    Returns with which exploit, and what blue's sensors record.
     """
-    action, target = next_move(net, target_die)
     recorded = red.QUIET
     chosen = NO_EXPLOIT
+    note_target(net, action, target)
     if action == SCAN:
         succeeded, recorded = red.scan(net, target)
     elif action == EXPLOIT:
@@ -94,9 +105,30 @@ def red_moves(
         succeeded = red.impact(net)
     else:
         net.succeeded = UNKNOWN
-        return action, target, chosen, recorded
+        return chosen, recorded
     net.succeeded = succeeded
-    return action, target, chosen, recorded
+    return chosen, recorded
+
+
+@rule
+def begin_turn(net: Network, action: int) -> tuple[int, int]:
+    """Blue moves. Returns where malware was found and where a decoy was placed, or NO_HOST."""
+    forget_activity(net)
+    net.alert = NO_HOST
+    return blue_moves(net, number(VERB_OF_ACTION[action]), number(HOST_OF_ACTION[action]))
+
+
+@rule
+def end_turn(
+    net: Network, target: int, recorded: tuple[int, int, bool], malware: int, new_decoy: int
+) -> None:
+    """Blue observes."""
+    connections, ports, shell_seen = recorded
+    if connections:
+        mark_activity(net, target, activity(connections, ports, shell_seen, new_decoy == target))
+    if malware != NO_HOST:
+        mark_malware(net, malware)
+    net.turn += 1
 
 
 @rule
@@ -108,21 +140,14 @@ def play_turn(
     Returns what the turn cost (tenths), the hosts that red held after blue's move, where a decoy
     was placed (or NO_HOST), and red's move: what, where, with which exploit.
     """
-    verb, host = number(VERB_OF_ACTION[action]), number(HOST_OF_ACTION[action])
-    forget_activity(net)
-    net.alert = NO_HOST
-    malware, new_decoy = blue_moves(net, verb, host)
+    malware, new_decoy = begin_turn(net, action)
     infected = number(net.sessions)
-    move, target, chosen, (connections, ports, shell_seen) = red_moves(
-        net, target_die, exploit_die, detection_die
-    )
-    tenths = cost(net, verb == RESTORE)
-    if connections:
-        mark_activity(net, target, activity(connections, ports, shell_seen, new_decoy == target))
-    if malware != NO_HOST:
-        mark_malware(net, malware)
+    move, targets = plan_move(net, ROLLED)
+    target = NO_HOST if move == RED_SLEEP else one_of(targets, target_die)
+    chosen, recorded = red_acts(net, move, target, exploit_die, detection_die)
+    tenths = cost(net, VERB_OF_ACTION[action] == RESTORE)
     net.tenths -= tenths
-    net.turn += 1
+    end_turn(net, target, recorded, malware, new_decoy)
     return tenths, infected, new_decoy, move, target, chosen
 
 
