@@ -1,6 +1,7 @@
 """The exact belief: beside plain enumeration of all dice, and against how often things are true."""
 
 from collections import defaultdict
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,7 @@ NEW = {"b_line_detour": 0.3, "meander_rescan": 0.7}
 def intervals(edges: set[float]) -> list[tuple[int, float]]:
     """A die for each interval between the edges, and how likely a die falls into it."""
     ordered = sorted(edges | {0.0, 1.0})
-    return [(int((a + b) / 2 * 2**32), b - a) for a, b in zip(ordered, ordered[1:], strict=False)]
+    return [(int((a + b) / 2 * 2**32), b - a) for a, b in pairwise(ordered)]
 
 
 TARGET_DICE = intervals({j / n for n in range(1, 14) for j in range(n)})

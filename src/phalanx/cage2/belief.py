@@ -1,6 +1,6 @@
 """The exact belief of a defender, from the 52 bits and its own actions alone."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -93,6 +93,9 @@ class BeliefBatch:
     def __getitem__(self, i: int) -> "BeliefView":
         return BeliefView(self, range(self.num_envs)[i])
 
+    def __iter__(self) -> Iterator["BeliefView"]:
+        return (self[i] for i in range(self.num_envs))
+
 
 class BeliefView:
     """One belief: the states that are possible, and how likely each is."""
@@ -139,7 +142,7 @@ class BeliefView:
         """The chance of each single fact.
 
         Per host [13]: session (red is there), user, root, removable, file, known, scanned; ports
-        that red remembers [13, exploits]; attackers by name; B-line's step [15] and its target [13].
+        that red remembers [13, exploits]; attackers by name; B-line's step [15] and target [13].
         """
         states, weights = self.states, self.weights
         sets = {name: weights @ _members(states[name]) for name in SETS_OF_HOSTS}

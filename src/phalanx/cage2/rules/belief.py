@@ -12,16 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from phalanx.cage2.rules.attackers import EXPLOIT, RED_SLEEP, ROLLED, plan_move
-from phalanx.cage2.rules.network import LOADED, NETWORK, Network
+from phalanx.cage2.rules.network import LOADED, NETWORK
 from phalanx.cage2.rules.red import SEEN_SHARE, chance_of_exploit, exploits_against
 from phalanx.cage2.rules.scenario import COIN, NO_HOST, NUM_HOSTS
 from phalanx.cage2.rules.turn import begin_turn, end_turn, red_acts
 from phalanx.compiled.bits import count, lowest, number
 from phalanx.compiled.rule import kernel, records, rule
 
-CAPACITY = (
-    64  # states that a belief holds; against the challenge's attackers a few are possible at a time
-)
+CAPACITY = 64  # states that a belief holds; the challenge's attackers leave a few possible
 PLANNED = CAPACITY  # where a state stands after blue's move, with red's move planned
 PLAYED = CAPACITY + 1  # ... and after red's
 ROOM = CAPACITY + 2
@@ -137,7 +135,7 @@ def advance(beliefs: Beliefs, i: int, action: int, seen: int, wrong_hosts: int) 
 def play_branch(
     beliefs: Beliefs, i: int, turn: Any, target: int, chosen: int, chance: float, found: int
 ) -> int:
-    """Red does what is planned to this target with this exploit: its shell is seen, or it is not."""
+    """Red does what is planned to this target with this exploit; its shell is seen, or not."""
     move, malware, decoy, seen, wrong_hosts = turn
     side = 1 - number(beliefs.standing[i].side)
     state = beliefs.states[i, side, PLAYED]
