@@ -6,6 +6,7 @@ import numpy as np
 
 from phalanx.cage2.batch import Batch
 from phalanx.cage2.rules.attackers import RED_ACTIONS
+from phalanx.cage2.rules.batch_turn import LOG, allocate, begin_episodes, replay_turn
 from phalanx.cage2.rules.network import LOADED, NETWORK, TRUE
 from phalanx.cage2.rules.observation import MEMORY, NUM_BITS
 from phalanx.cage2.rules.scenario import (
@@ -20,7 +21,6 @@ from phalanx.cage2.rules.scenario import (
     SUBNETS,
     action_index,
 )
-from phalanx.cage2.rules.turn import LOG, allocate, begin_episodes, replay_turn
 from phalanx.compiled.rule import records
 
 ALL = (1 << NUM_HOSTS) - 1

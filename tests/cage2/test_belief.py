@@ -9,9 +9,9 @@ import pytest
 
 from phalanx.cage2 import Batch, Belief
 from phalanx.cage2.belief import BeliefBatch, prior_of
+from phalanx.cage2.rules.batch_turn import LOG, replay_turn
 from phalanx.cage2.rules.network import NETWORK
 from phalanx.cage2.rules.scenario import ALL_RED_AGENTS, NUM_ACTIONS, NUM_HOSTS, useful_actions
-from phalanx.cage2.rules.turn import LOG, replay_turn
 from phalanx.compiled.rule import records
 
 MIXED = {"b_line": 0.3, "meander": 0.5, "sleep": 0.2}

@@ -20,8 +20,8 @@ from phalanx.bench.config import BenchConfig
 from phalanx.cage2 import cyborg
 from phalanx.cage2.batch import Batch
 from phalanx.cage2.registration import ENV_ID
+from phalanx.cage2.rules.batch_turn import play_turns
 from phalanx.cage2.rules.scenario import NUM_ACTIONS, RED_AGENTS
-from phalanx.cage2.rules.turn import play_turns
 from phalanx.cage2.settings import checked_threads, kinds_of_episodes
 from phalanx.cage2.vector import Cage2VectorEnv
 from phalanx.display import progress_display

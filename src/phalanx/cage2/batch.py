@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from phalanx.cage2.rules.batch_turn import Shown, allocate, begin_episodes, play_turns
 from phalanx.cage2.rules.network import NETWORK, seed_networks
 from phalanx.cage2.rules.observation import MEMORY, OBS_SIZES, action_masks, observation_kind
 from phalanx.cage2.rules.scenario import DEFAULT_RULES, NUM_HOSTS
-from phalanx.cage2.rules.turn import Shown, allocate, begin_episodes, play_turns
 from phalanx.cage2.saved_games import check_memories, check_networks
 from phalanx.cage2.settings import (
     RedAgent,

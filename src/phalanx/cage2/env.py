@@ -10,8 +10,8 @@ from gymnasium.error import ResetNeeded
 
 from phalanx.cage2.batch import Batch
 from phalanx.cage2.picture import picture
+from phalanx.cage2.rules.batch_turn import Shown
 from phalanx.cage2.rules.scenario import DEFAULT_RULES, NUM_ACTIONS
-from phalanx.cage2.rules.turn import Shown
 from phalanx.cage2.settings import RedAgent, checked_seed
 from phalanx.errors import ActionError
 

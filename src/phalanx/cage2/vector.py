@@ -14,8 +14,8 @@ from phalanx.cage2.attributes import Attributes, checked_render_mode
 from phalanx.cage2.batch import Batch
 from phalanx.cage2.env import observation_space
 from phalanx.cage2.picture import picture
+from phalanx.cage2.rules.batch_turn import Shown
 from phalanx.cage2.rules.scenario import DEFAULT_RULES, NUM_ACTIONS
-from phalanx.cage2.rules.turn import Shown
 from phalanx.cage2.seeds import Seed, fresh_seeds, spread_seeds
 from phalanx.cage2.settings import RedAgent, num_envs_of
 from phalanx.errors import ConfigError, choices

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from phalanx.cage2.rules.batch_turn import LOG, allocate, begin_episodes, replay_turn
 from phalanx.cage2.rules.network import LOADED, NETWORK
 from phalanx.cage2.rules.observation import MEMORY, NUM_BITS
 from phalanx.cage2.rules.scenario import action_name
-from phalanx.cage2.rules.turn import LOG, allocate, begin_episodes, replay_turn
 from phalanx.cage2.settings import rule_set_number
 from phalanx.compiled.rule import records
 from phalanx.errors import TraceError

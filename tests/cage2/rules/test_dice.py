@@ -5,11 +5,11 @@ import numpy.typing as npt
 import pytest
 
 from phalanx.cage2 import Batch
+from phalanx.cage2.rules.batch_turn import LOG, allocate, begin_episodes, replay_turn
 from phalanx.cage2.rules.network import LOADED, NETWORK, TRUE, seed_networks
 from phalanx.cage2.rules.observation import MEMORY, NUM_BITS
 from phalanx.cage2.rules.red import BEST_CHANCE, DETECTION_CHANCE
 from phalanx.cage2.rules.scenario import ALL_RED_AGENTS, DRAWN, EXPLOITS, HOSTS, MEANDER
-from phalanx.cage2.rules.turn import LOG, allocate, begin_episodes, replay_turn
 from phalanx.compiled.rule import records
 from tests.cage2.game import ALL, Game, mask
 

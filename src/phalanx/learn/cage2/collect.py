@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from phalanx.cage2.batch import Batch
+from phalanx.cage2.rules.batch_turn import begin_anew, write_obs
 from phalanx.cage2.rules.network import dice, high_die, low_die, policy_die, turn_dice
 from phalanx.cage2.rules.observation import remember, write_truth
 from phalanx.cage2.rules.scenario import (
@@ -25,7 +26,7 @@ from phalanx.cage2.rules.scenario import (
     VERB_OF_ACTION,
 )
 from phalanx.cage2.rules.scoring import Orders, align, begin_conduct
-from phalanx.cage2.rules.turn import begin_anew, play_turn, write_obs
+from phalanx.cage2.rules.turn import play_turn
 from phalanx.compiled.bits import number
 from phalanx.compiled.rule import kernel, rule
 from phalanx.compiled.team import join, leave, next_piece
