@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from phalanx.cage2.belief import Belief, BeliefBatch
     from phalanx.cage2.defenders import DEFENDERS, make_defender
     from phalanx.cage2.env import Cage2Env
-    from phalanx.cage2.rules.observation import History
+    from phalanx.cage2.history import History
     from phalanx.cage2.rules.scenario import (
         ALL_RED_AGENTS,
         DEFAULT_RULES,
@@ -45,7 +45,7 @@ _HOMES = {
     "Cage2Env": "env",
     "Cage2VectorEnv": "vector",
     "DEFENDERS": "defenders",
-    "History": "rules.observation",
+    "History": "history",
     "make_defender": "defenders",
 }
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from phalanx.cage2.rules.belief import begin_beliefs, believe_all, make_beliefs
+from phalanx.cage2.rules.belief import Prior, begin_beliefs, believe_all, make_beliefs
 from phalanx.cage2.rules.network import NETWORK, begin_episode
 from phalanx.cage2.rules.observation import NUM_BITS
 from phalanx.cage2.rules.scenario import (
@@ -37,16 +37,14 @@ def begin_all(nets: Any, odds: Any) -> None:
         begin_episode(nets[i], odds)
 
 
-def prior_of(
-    red_agents: str | Mapping[str, float], rules: str, horizon: int
-) -> tuple[npt.NDArray[np.void], npt.NDArray[np.float64]]:
-    """The first state of an episode with each attacker, NETWORK [K], and its chance [K]."""
+def prior_of(red_agents: str | Mapping[str, float], rules: str, horizon: int) -> Prior:
+    """That these attackers come as often as this, under these rules."""
     weights = {name: w for name, w in red_agent_weights(red_agents).items() if w > 0}
     nets = records(len(weights), NETWORK)
     nets["red_plan"] = [red_agent_number(name) for name in weights]
     nets["rules"], nets["horizon"] = rule_set_number(rules), checked_horizon(horizon)
     begin_all(nets, np.zeros(len(ALL_RED_AGENTS), np.int64))
-    return nets, np.array(list(weights.values()))
+    return Prior(nets, np.array(list(weights.values())))
 
 
 class BeliefBatch:
@@ -66,9 +64,8 @@ class BeliefBatch:
         red_agents: str | Mapping[str, float] = HALF_EACH,
         horizon: int = 100,
     ) -> None:
-        prior, odds = prior_of(red_agents, rules, horizon)
         self.num_envs = checked_num_envs(num_envs)
-        self.beliefs = make_beliefs(num_envs, prior, odds)
+        self.beliefs = make_beliefs(num_envs, prior_of(red_agents, rules, horizon))
         self.begin()
 
     def begin(self, chosen: npt.NDArray[np.bool_] | None = None) -> None:

@@ -20,7 +20,8 @@ from gymnasium.error import ResetNeeded
 
 from phalanx.cage2.defenders import Defender, Reactor, make_defender
 from phalanx.cage2.env import one_action
-from phalanx.cage2.rules.observation import OBS_SIZES, History
+from phalanx.cage2.history import History
+from phalanx.cage2.rules.observation import OBS_SIZES
 from phalanx.cage2.rules.scenario import (
     CHALLENGE_NAMES,
     HOSTS,

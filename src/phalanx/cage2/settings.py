@@ -13,7 +13,7 @@ from phalanx.machine import count_cores
 
 MAX_HORIZON = 10_000
 MAX_THREADS = 1024
-OBSERVATIONS = ("bits", "history", "memory", "truth")
+OBSERVATIONS = ("bits", "history", "memory", "truth", "belief")
 
 RedAgent = str | Mapping[str, float] | Sequence[str]
 

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from phalanx.cage2.rules.mind import Minds, begin_mind, take_in, write_mind
 from phalanx.cage2.rules.network import (
     Network,
     Networks,
@@ -13,15 +14,7 @@ from phalanx.cage2.rules.network import (
     low_die,
     turn_dice,
 )
-from phalanx.cage2.rules.observation import (
-    MEMORY_SIZE,
-    TRUE,
-    TRUTH_SIZE,
-    forget,
-    remember,
-    write_truth,
-    write_what_is_seen,
-)
+from phalanx.cage2.rules.observation import MEMORY_SIZE, TRUE, TRUTH_SIZE, write_truth
 from phalanx.cage2.rules.scenario import NUM_HOSTS
 from phalanx.cage2.rules.turn import play_turn
 from phalanx.compiled.bits import number
@@ -79,9 +72,9 @@ AS_WORD = np.ascontiguousarray(AS_BYTES).view(np.uint64)[:, 0]
 
 
 @rule
-def write_obs(net: Network, memory: Any, kind: int, row: Any) -> None:
-    write_what_is_seen(memory, net.seen, kind, net.horizon, row)
-    if kind == TRUE:
+def write_obs(net: Network, minds: Minds, i: int, row: Any) -> None:
+    write_mind(minds, i, net.seen, net.horizon, row)
+    if minds.kind == TRUE:
         write_truth(net, row[MEMORY_SIZE : MEMORY_SIZE + TRUTH_SIZE])
 
 
@@ -97,18 +90,16 @@ def write_truth_bytes(net: Network, row: Any) -> None:
 
 
 @rule
-def begin_anew(net: Network, memory: Any, kind: int, odds: Any) -> None:
+def begin_anew(net: Network, minds: Minds, i: int, odds: Any) -> None:
     net.episode += 1
     begin_episode(net, odds)
-    if kind:
-        forget(memory)
+    begin_mind(minds, i)
 
 
 @rule
 def play_shard(
     nets: Networks,
-    memories: Any,
-    kind: int,
+    minds: Minds,
     actions: Any,
     odds: Any,
     same_step: bool,
@@ -118,10 +109,10 @@ def play_shard(
 ) -> None:
     """One turn in networks start..stop; episodes that are over begin anew, now or in the next."""
     for i in range(start, stop):
-        net, memory = nets[i], memories[i if kind else 0]
+        net = nets[i]
         shown.infected_before[i] = net.sessions
         if net.turn >= net.horizon:
-            begin_anew(net, memory, kind, odds)
+            begin_anew(net, minds, i, odds)
             shown.infected_before[i] = shown.infected_after[i] = net.sessions
             shown.rewards[i] = 0
             shown.truncated[i] = False
@@ -131,25 +122,23 @@ def play_shard(
             tenths, infected, _new_decoy, _move, _target, _chosen = play_turn(
                 net, action, low_die(first), high_die(first), low_die(second)
             )
-            if kind:
-                remember(memory, action, net.seen)
+            take_in(minds, i, action, net.seen)
             shown.infected_after[i] = infected
             shown.rewards[i] = (0 - tenths) / 10.0  # no minus zero
             shown.truncated[i] = net.turn >= net.horizon
             if net.turn >= net.horizon:
                 shown.returns[i] = net.tenths / 10.0
                 if same_step:
-                    write_obs(net, memory, kind, shown.final_obs[i])
-                    begin_anew(net, memory, kind, odds)
-        write_obs(net, memory, kind, shown.obs[i])
+                    write_obs(net, minds, i, shown.final_obs[i])
+                    begin_anew(net, minds, i, odds)
+        write_obs(net, minds, i, shown.obs[i])
         write_truth_bytes(net, shown.truth[i])
 
 
 @kernel
 def play_turns(
     nets: Networks,
-    memories: Any,
-    kind: int,
+    minds: Minds,
     actions: Any,
     odds: Any,
     same_step: bool,
@@ -168,22 +157,20 @@ def play_turns(
         start = low + take_chunk(board, shard, CHUNK)
         while start < high:
             stop = min(start + CHUNK, high)
-            play_shard(nets, memories, kind, actions, odds, same_step, shown, start, stop)
+            play_shard(nets, minds, actions, odds, same_step, shown, start, stop)
             start = low + take_chunk(board, shard, CHUNK)
     return leave(board, task, thread)
 
 
 @kernel
-def begin_episodes(
-    nets: Networks, memories: Any, kind: int, chosen: Any, odds: Any, shown: Shown
-) -> None:
+def begin_episodes(nets: Networks, minds: Minds, chosen: Any, odds: Any, shown: Shown) -> None:
     """Begin anew in the chosen networks, and show all."""
     for i in range(len(nets)):
-        net, memory = nets[i], memories[i if kind else 0]
+        net = nets[i]
         if chosen[i]:
-            begin_anew(net, memory, kind, odds)
+            begin_anew(net, minds, i, odds)
             shown.infected_before[i] = shown.infected_after[i] = net.sessions
-        write_obs(net, memory, kind, shown.obs[i])
+        write_obs(net, minds, i, shown.obs[i])
         write_truth_bytes(net, shown.truth[i])
 
 

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from phalanx.cage2.rules.attackers import EXPLOIT, RED_SLEEP, ROLLED, plan_move
-from phalanx.cage2.rules.network import LOADED, NETWORK
+from phalanx.cage2.rules.attackers import EXPLOIT, RED_SLEEP, plan_move
+from phalanx.cage2.rules.hidden import HIDDEN_SIZE, add_hidden
+from phalanx.cage2.rules.network import LOADED, NETWORK, Network
 from phalanx.cage2.rules.red import SEEN_SHARE, chance_of_exploit, exploits_against
 from phalanx.cage2.rules.scenario import COIN, NO_HOST, NUM_HOSTS
 from phalanx.cage2.rules.turn import begin_turn, end_turn, red_acts
@@ -46,16 +47,25 @@ class Beliefs(NamedTuple):
     odds: npt.NDArray[np.float64]  # [attackers] its chance
 
 
-def make_beliefs(size: int, prior: npt.NDArray[np.void], odds: npt.NDArray[np.float64]) -> Beliefs:
-    """prior: NETWORK [K], networks whose episode has just begun, one for each attacker."""
+class Prior(NamedTuple):
+    """What blue knows before an episode."""
+
+    states: npt.NDArray[np.void]  # NETWORK [K], each as an episode begins with one attacker
+    odds: npt.NDArray[np.float64]  # [K] the chance of each
+
+
+NO_PRIOR = Prior(records(0, NETWORK), np.zeros(0))
+
+
+def make_beliefs(size: int, prior: Prior) -> Beliefs:
     states = records((size, 2, ROOM), NETWORK)
     return Beliefs(
         states,
         words_of(states),
         np.zeros((size, 2, CAPACITY)),
         records(size, STANDING),
-        words_of(prior).copy(),
-        np.asarray(odds, np.float64) / np.sum(odds),
+        words_of(prior.states).copy(),
+        prior.odds / prior.odds.sum(),
     )
 
 
@@ -107,11 +117,11 @@ def advance(beliefs: Beliefs, i: int, action: int, seen: int, wrong_hosts: int) 
     states, words = beliefs.states[i], beliefs.words[i]
     planned = states[1 - side, PLANNED]
     for k in range(beliefs.standing[i].count):
-        coins = 2 if states[side, k].red == COIN else 1
+        coins = coins_of(states[side, k])
         for coin in range(coins):
             words[1 - side, PLANNED] = words[side, k]
             malware, decoy = begin_turn(planned, action)
-            move, targets = plan_move(planned, coin if coins == 2 else ROLLED)
+            move, targets = plan_move(planned, coin)
             chance = beliefs.weights[i, side, k] / (coins * max(1, count(targets)))
             turn = (move, malware, decoy, seen, wrong_hosts)
             if move == RED_SLEEP:
@@ -129,6 +139,12 @@ def advance(beliefs: Beliefs, i: int, action: int, seen: int, wrong_hosts: int) 
                     share = chance * chance_of_exploit(options, chosen)
                     found = play_branch(beliefs, i, turn, target, chosen, share, found)
     return found
+
+
+@rule
+def coins_of(net: Network) -> int:
+    """In how many ways the coin falls that this attacker throws: 1 if it throws none."""
+    return 2 if net.red == COIN else 1
 
 
 @rule
@@ -189,6 +205,20 @@ def differing_hosts(bits: int) -> int:
     bits |= bits >> 1
     bits |= bits >> 2
     return count(bits & 0x1111111111111)
+
+
+@rule
+def write_belief(beliefs: Beliefs, i: int, row: Any) -> None:
+    """What is expected of the hidden state, HIDDEN_SIZE numbers from 0 to 1."""
+    side = number(beliefs.standing[i].side)
+    state = beliefs.states[i, 1 - side, PLANNED]
+    row[:HIDDEN_SIZE] = 0
+    for k in range(beliefs.standing[i].count):
+        coins = coins_of(beliefs.states[i, side, k])
+        weight = np.float32(beliefs.weights[i, side, k] / coins)
+        for coin in range(coins):
+            beliefs.words[i, 1 - side, PLANNED] = beliefs.words[i, side, k]
+            add_hidden(state, weight, coin, row)
 
 
 @kernel

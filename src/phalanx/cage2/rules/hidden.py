@@ -1,4 +1,4 @@
-"""The hidden state as numbers from 0 to 1: of one network, or expected under a belief."""
+"""The hidden state of a network as numbers from 0 to 1."""
 
 from typing import Any
 
@@ -9,12 +9,10 @@ from phalanx.cage2.rules.attackers import (
     EXPLOIT,
     IMPACT,
     RED_SLEEP,
-    ROLLED,
     SCAN,
     SWEEP,
     plan_move,
 )
-from phalanx.cage2.rules.belief import PLANNED, Beliefs
 from phalanx.cage2.rules.network import Network
 from phalanx.cage2.rules.red import chance_of_exploit, exploits_against, takes
 from phalanx.cage2.rules.scenario import (
@@ -56,8 +54,11 @@ HIDDEN_SIZE = ATTACKER + len(ALL_RED_AGENTS)
 
 
 @rule
-def add_hidden(net: Network, weight: np.float32, row: Any) -> None:
-    """Add what is true of a network, `weight` times. It is left with its next move planned."""
+def add_hidden(net: Network, weight: np.float32, coin: int, row: Any) -> None:
+    """Add what is true of a network, `weight` times. It is left with its next move planned.
+
+    coin: how it falls where an attacker throws one.
+    """
     add_set(number(net.sessions) & ~number(net.root), weight, row, USER)
     add_set(number(net.root), weight, row, ROOT)
     add_set(number(net.removable), weight, row, REMOVABLE)
@@ -77,7 +78,7 @@ def add_hidden(net: Network, weight: np.float32, row: Any) -> None:
         row[TARGET + net.line_target] += weight
     if net.line_done:
         row[STEP + net.line_step] += weight
-    add_next_move(net, weight, row)
+    add_next_move(net, weight, coin, row)
 
 
 @rule
@@ -88,9 +89,9 @@ def add_set(members: int, weight: np.float32, row: Any, first: int) -> None:
 
 
 @rule
-def add_next_move(net: Network, weight: np.float32, row: Any) -> None:
+def add_next_move(net: Network, weight: np.float32, coin: int, row: Any) -> None:
     """What red will do if blue does nothing, and whether an exploit will take its host."""
-    move, targets = plan_move(net, ROLLED)
+    move, targets = plan_move(net, coin)
     if move == RED_SLEEP:
         return
     if move == SWEEP:
@@ -117,14 +118,3 @@ def add_next_move(net: Network, weight: np.float32, row: Any) -> None:
                 if takes(net, host, chosen):
                     chance = np.float32(chance_of_exploit(options, chosen))
                     row[NEXT_LOSS + host] += share * chance
-
-
-@rule
-def write_belief(beliefs: Beliefs, i: int, row: Any) -> None:
-    """What is expected under belief i, HIDDEN_SIZE numbers."""
-    row[:HIDDEN_SIZE] = 0
-    side, free = number(beliefs.standing[i].side), 1 - number(beliefs.standing[i].side)
-    for k in range(beliefs.standing[i].count):
-        beliefs.words[i, free, PLANNED] = beliefs.words[i, side, k]
-        weight = np.float32(beliefs.weights[i, side, k])
-        add_hidden(beliefs.states[i, free, PLANNED], weight, row)
