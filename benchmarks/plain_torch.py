@@ -2,22 +2,28 @@
 
 `phalanx bench train` runs this file beside phalanx's own learner, on the same simulator and with
 the same settings. It first finds its own best minibatch size and number of threads, then waits for
-lines with a number of seconds, trains that long, and answers with episodes a second.
+lines with a number of seconds, trains that long, and answers with what it did.
 
     echo 5 | python benchmarks/plain_torch.py
 """
 
 import json
 import sys
-import time
+from functools import partial
 
 import gymnasium
 import numpy as np
-import torch
-from torch import nn
-from torch.distributions import Categorical
+
+try:
+    import torch
+    from torch import nn
+    from torch.distributions import Categorical
+except ImportError:
+    print(json.dumps({"missing": "torch is not installed: pip install 'phalanx[torch]'"}))
+    sys.exit(1)
 
 import phalanx  # noqa: F401  registers the environment
+from phalanx.bench.spent import spend
 
 NUM_ENVS, TURNS, EPOCHS, CONDITION = 512, 100, 4, 25
 GAMMA, LAMBDA, CLIP, ENTROPY, VALUE, MAX_NORM = 0.995, 0.98, 0.2, 0.01, 0.5, 0.5
@@ -48,8 +54,8 @@ class Trainer:
         logits = self.actor(obs).masked_fill(~masks, -1e9)
         return Categorical(logits=logits, validate_args=False)
 
-    def update(self, minibatch: int) -> None:
-        """Collect 512 episodes, then four epochs."""
+    def update(self, minibatch: int) -> int:
+        """Collect 512 episodes, then four epochs; returns how many episodes that were."""
         shape = (TURNS, NUM_ENVS)
         all_obs = torch.zeros(*shape, 52 + CONDITION)
         all_masks = torch.zeros(*shape, 145, dtype=torch.bool)
@@ -93,13 +99,7 @@ class Trainer:
                 loss.backward()
                 nn.utils.clip_grad_norm_(self.parameters, MAX_NORM)
                 self.adam.step()
-
-    def episodes_per_s(self, minibatch: int, seconds: float) -> float:
-        episodes, began = 0, time.perf_counter()
-        while (spent := time.perf_counter() - began) < seconds:
-            self.update(minibatch)
-            episodes += NUM_ENVS
-        return episodes / spent
+        return NUM_ENVS
 
 
 def main() -> None:
@@ -109,12 +109,14 @@ def main() -> None:
     for threads in sorted(set(THREADS)):
         torch.set_num_threads(threads)
         for minibatch in MINIBATCHES:
-            speeds[threads, minibatch] = trainer.episodes_per_s(minibatch, 1.5)
+            speeds[threads, minibatch] = spend(1.5, partial(trainer.update, minibatch)).speed()
     threads, minibatch = max(speeds, key=lambda setting: speeds[setting])
     torch.set_num_threads(threads)
-    print(json.dumps({"threads": threads, "minibatch": minibatch}), flush=True)
+    settings = {"missing": None, "threads": threads, "minibatch": minibatch}
+    print(json.dumps(settings), flush=True)
     for line in sys.stdin:
-        print(trainer.episodes_per_s(minibatch, float(line)), flush=True)
+        spent = spend(float(line), partial(trainer.update, minibatch))
+        print(json.dumps(spent._asdict()), flush=True)
 
 
 if __name__ == "__main__":

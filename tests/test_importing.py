@@ -7,8 +7,8 @@ from pathlib import Path
 
 NAMED = """
 import sys
-from phalanx.importing import import_from_here
-import_from_here("mine")
+from phalanx.importing import import_from
+import_from(".", "mine")
 print(sorted({"mine", "beside", "stray"} & set(sys.modules)))
 try:
     import stray

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from phalanx.play.evaluate import evaluate
     from phalanx.play.trained import load_defender
     from phalanx.training.config import TrainConfig
+    from phalanx.training.folder import read_table
     from phalanx.training.loop import train
-    from phalanx.training.tables import read_table
 
 __version__ = "0.1.0"
 __all__ = [
@@ -23,7 +23,7 @@ _HOMES = {
     "evaluate": "phalanx.play.evaluate",
     "load_defender": "phalanx.play.trained",
     "make_pool": "phalanx.envs.making",
-    "read_table": "phalanx.training.tables",
+    "read_table": "phalanx.training.folder",
     "train": "phalanx.training.loop",
 }
 

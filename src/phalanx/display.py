@@ -35,7 +35,9 @@ def progress_display(unit: str | None, wanted: bool | None = True) -> "Display":
     unit: what is counted; None if only the share counts. wanted: None means in a notebook only.
     """
     if wanted is False or (wanted is None and not in_notebook()):
-        return Display(disable=True)
+        nothing = Display(disable=True)
+        nothing.is_shown = False
+        return nothing
     if in_notebook():
         return _InCell(unit)
     console = Console(stderr=True)
@@ -53,13 +55,26 @@ def progress_display(unit: str | None, wanted: bool | None = True) -> "Display":
     )
 
 
-def new_table(title: str | None, *columns: str, words: Container[str], **options: Any) -> Table:
+def new_table(
+    title: str | None,
+    columns: Iterable[str],
+    rows: Iterable[Iterable[RenderableType]],
+    words: Container[str],
+    **options: Any,
+) -> Table:
     """A table for a terminal: columns of `words`, all others of numbers."""
     overflow = options.pop("overflow", "ellipsis")
     table = Table(box=SIMPLE_HEAD, title=title, **options)
     for name in columns:
         table.add_column(name, justify="left" if name in words else "right", overflow=overflow)
+    for row in rows:
+        table.add_row(*row)
     return table
+
+
+def plus_minus(mean: float, reach: float) -> str:
+    """`-3.14 ± 0.05`."""
+    return f"{mean:.2f} ± {reach:.2f}"
 
 
 def in_notebook() -> bool:
@@ -73,11 +88,8 @@ class Display(Progress):
     """rich's progress bar, with lines that stay above it and something to show below it."""
 
     below: RenderableType | None = None
-
-    @property
-    def is_shown(self) -> bool:
-        """Whether anybody sees it."""
-        return not self.disable
+    is_shown = True
+    """whether anybody sees it"""
 
     def say(self, line: str) -> None:
         """A line that stays."""
@@ -100,14 +112,14 @@ class _Speed(ProgressColumn):
         return Text(f"{speed:,.0f} {self._unit}/s" if speed else "", style="cyan")
 
 
-class _Lines(Display):
-    """The same in words, told by a thread of its own, since updates may be far apart.
+class _InFile(Display):
+    """Lines for a file or a pipe, told by a thread of its own, since updates may be far apart.
 
-    Nothing is told before the first update: until then the work may still be refused.
+    Work of a few seconds has none. Nothing is told before the first update: until then the work may
+    still be refused.
     """
 
-    first_s: float
-    every_s: float
+    first_s, every_s = 3.0, 10.0
 
     def __init__(self, unit: str | None) -> None:
         super().__init__(disable=True)
@@ -115,10 +127,6 @@ class _Lines(Display):
         self._over = threading.Event()
         self._teller: threading.Thread | None = None
         self._told: dict[TaskID, float] = {}  # what was done when we last told
-
-    @property
-    def is_shown(self) -> bool:
-        return True
 
     def update(self, task_id: TaskID, **changes: Any) -> None:
         super().update(task_id, **changes)
@@ -131,9 +139,13 @@ class _Lines(Display):
         if self._teller is not None:
             self._teller.join()
 
+    def say(self, line: str) -> None:
+        with contextlib.suppress(OSError, ValueError):  # nobody listens any more: work goes on
+            print(line, file=sys.stderr, flush=True)
+
     def tell(self, line: str) -> None:
         """How far it is now."""
-        raise NotImplementedError
+        self.say(line)
 
     def _tell(self) -> None:
         pause = self.first_s
@@ -149,19 +161,7 @@ class _Lines(Display):
         return "; ".join(words)
 
 
-class _InFile(_Lines):
-    """Lines for a file or a pipe; work of a few seconds has none."""
-
-    first_s, every_s = 3.0, 10.0
-
-    def say(self, line: str) -> None:
-        with contextlib.suppress(OSError, ValueError):  # nobody listens any more: work goes on
-            print(line, file=sys.stderr, flush=True)
-
-    tell = say
-
-
-class _InCell(_Lines):
+class _InCell(_InFile):
     """Text below a notebook's cell that is written over; the last of it stays."""
 
     first_s, every_s = 0.2, 0.5

@@ -15,22 +15,15 @@ from phalanx.errors import ConfigError
 GIVEN = "function "  # begins the name of one that cannot be imported: no environment's id does
 
 
-def import_from_here(module: str) -> ModuleType:
-    """A module by its name. Files of the current folder are found too, after all that is installed.
-
-    The command `phalanx` has its own folder on the path, not that in which it is called.
-    """
-    return import_from(os.getcwd(), module)
-
-
 def find_named(what: str, name: str) -> Any:
     """What the user names as `module:factory`: a defender, a network; one line if it is not there.
 
-    what: how the line calls it, such as `--network`.
+    what: how the line calls it, such as `--network`. Files of the current folder are found too,
+    after all that is installed: the command `phalanx` has only its own folder on the path.
     """
     place, _, factory = name.partition(":")
     try:
-        return getattr(import_from_here(place), factory)
+        return getattr(import_from(os.getcwd(), place), factory)
     except (ImportError, AttributeError, ValueError) as error:
         raise ConfigError(
             f"cannot find {what} {name} ({error}); give module:factory, importable from here"
@@ -81,13 +74,12 @@ class Beside(MetaPathFinder):
 
 def look_for(folder: str, names: Sequence[str]) -> None:
     """Let modules of these names be found in a folder, if they are nowhere else."""
-    for finder in sys.meta_path:
-        if isinstance(finder, Beside) and finder.folder == folder:
-            finder.named.update(names)
-            return
-    new = Beside(folder)
-    new.named.update(names)
-    sys.meta_path.append(new)
+    beside = [finder for finder in sys.meta_path if isinstance(finder, Beside)]
+    here = next((finder for finder in beside if finder.folder == folder), None)
+    if here is None:
+        here = Beside(folder)
+        sys.meta_path.append(here)
+    here.named.update(names)
 
 
 def _importing() -> str:

@@ -6,6 +6,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 CONFIDENCE = 0.95
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
 def interval(values: Any) -> dict[str, Any]:
@@ -14,17 +15,12 @@ def interval(values: Any) -> dict[str, Any]:
     The interval is Student's: mean ± t₀.₉₇₅(n - 1) · s / √n.
     """
     mean, count = float(np.mean(values)), len(values)
-    if count < 2:
-        return {"mean": mean, "stderr": None, "low": None, "high": None, "episodes": count}
-    stderr = float(np.std(values, ddof=1)) / count**0.5
-    reach = half_width(stderr, count)
-    return {
-        "mean": mean,
-        "stderr": stderr,
-        "low": mean - reach,
-        "high": mean + reach,
-        "episodes": count,
-    }
+    stderr = low = high = None
+    if count > 1:
+        stderr = float(np.std(values, ddof=1)) / count**0.5
+        reach = half_width(stderr, count)
+        low, high = mean - reach, mean + reach
+    return {"mean": mean, "stderr": stderr, "low": low, "high": high, "episodes": count}
 
 
 def half_width(stderr: float, count: int) -> float:
@@ -34,3 +30,7 @@ def half_width(stderr: float, count: int) -> float:
     very many 1.96.
     """
     return float(stdtrit(count - 1, (1 + CONFIDENCE) / 2)) * stderr
+
+
+def quantiles(values: Any) -> dict[str, float]:
+    return {str(q): float(np.quantile(values, q)) for q in QUANTILES}

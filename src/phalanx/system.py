@@ -155,7 +155,10 @@ class SpawnedBytes:
         """They are gone with the last process that has them."""
 
 
-def new_memory() -> MemoryFile | SpawnedBytes:
+AnyMemory = MemoryFile | SpawnedBytes
+
+
+def new_memory() -> AnyMemory:
     return MemoryFile() if LINUX else SpawnedBytes()
 
 
@@ -209,30 +212,26 @@ class SocketBell:
         self._hammer.close()
 
 
-def new_bell() -> Bell | SocketBell:
+AnyBell = Bell | SocketBell
+
+
+def new_bell() -> AnyBell:
     return Bell(os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)) if LINUX else SocketBell()
 
 
-class SelectPoll:
+class SelectPoll(set[int]):
     """As `select.epoll`; each wait takes longer the more files there are."""
 
-    def __init__(self) -> None:
-        self._fds: set[int] = set()
+    unregister, close = set.remove, set.clear
 
     def register(self, fd: int, _events: int) -> None:
-        self._fds.add(fd)
-
-    def unregister(self, fd: int) -> None:
-        self._fds.remove(fd)
+        self.add(fd)
 
     def poll(self, timeout_s: float) -> list[tuple[int, int]]:
-        return [(fd, READABLE) for fd in select.select(list(self._fds), [], [], timeout_s)[0]]
+        return [(fd, READABLE) for fd in select.select(list(self), [], [], timeout_s)[0]]
 
     def fileno(self) -> int:
         return -1
-
-    def close(self) -> None:
-        self._fds.clear()
 
 
 def new_poll() -> "select.epoll | SelectPoll":

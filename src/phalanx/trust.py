@@ -1,5 +1,6 @@
 """What a file may name: code that it asks for runs only if the user asks for it too."""
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,15 +20,13 @@ def check_named(
     settings: of a checkpoint, or of a YAML file. asked: what the user named besides, as flags or
     arguments. where: the file, and how: what names a setting there, for the message.
     """
-    for name in NAMES_CODE:
-        value = settings.get(name)
-        if value is None or asked.get(name) is not None or (name == "env" and _is_known(value)):
-            continue
-        raise ConfigError(
-            f"{where} names the {name} {str(value)[:80]!r}, which is code of yours or another's: "
-            "a file never decides what runs. If you trust it, name it too: "
-            + how.format(name, str(value)[:80])
-        )
+    for name, value in _code_of(settings).items():
+        if asked.get(name) is None:
+            raise ConfigError(
+                f"{where} names the {name} {str(value)[:80]!r}, which is code of yours or "
+                "another's: a file never decides what runs. If you trust it, name it too: "
+                + how.format(name, str(value)[:80])
+            )
 
 
 def check_cluster(settings: Mapping[str, Any], asked: Mapping[str, Any], where: Path | str) -> None:
@@ -40,14 +39,30 @@ def check_cluster(settings: Mapping[str, Any], asked: Mapping[str, Any], where: 
         )
 
 
+def say_where(settings: Mapping[str, Any], asked: Mapping[str, Any], where: Path | str) -> None:
+    """Say it if only a file has runs written outside the current folder.
+
+    Own configs do so for good reasons, and in a run's folder nothing is touched that was there.
+    """
+    place = settings.get("output_dir")
+    if place is None or asked.get("output_dir") is not None:
+        return
+    if not Path(place).resolve().is_relative_to(Path.cwd()):
+        print(f"phalanx: {where} has runs written to {place}", file=sys.stderr)
+
+
 def asked_again(settings: Mapping[str, Any]) -> str:
     """What has to be named again to continue a run with these settings, as flags."""
-    names = [
-        name for name in NAMES_CODE
-        if settings.get(name) is not None and not (name == "env" and _is_known(settings[name]))
-    ]  # fmt: skip
-    names += ["ray_address"] if settings.get("ray_address") is not None else []
-    return "".join(f" --{name.replace('_', '-')} {settings[name]}" for name in names)
+    again = _code_of(settings)
+    if settings.get("ray_address") is not None:
+        again["ray_address"] = settings["ray_address"]
+    return "".join(f" --{name.replace('_', '-')} {value}" for name, value in again.items())
+
+
+def _code_of(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that import something of the user's."""
+    given = {name: settings[name] for name in NAMES_CODE if settings.get(name) is not None}
+    return {k: value for k, value in given.items() if k != "env" or not _is_known(value)}
 
 
 def _is_known(env: object) -> bool:

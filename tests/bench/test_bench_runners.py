@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from phalanx.bench import envs, runner_cases, stepping
-from phalanx.bench.runner_cases import BY_CLOCK, FIXED, GYMNASIUM, ONE_SLOW, OURS, Group
-from phalanx.bench.runner_ratios import side_by_side
+from phalanx.bench import envs, runners, stepping
+from phalanx.bench.runners import BY_CLOCK, FIXED, GYMNASIUM, ONE_SLOW, OURS, Group, side_by_side
 from phalanx.bench.spent import spend
 from phalanx.cli.commands import main
 
@@ -18,9 +17,9 @@ FIGURES = ("steps_per_s", "cpu_us_per_step", "parent_cpu_share")
 
 
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n: int, *work: str) -> dict[str, Any]:
-    for name, group in runner_cases.GROUPS.items():
-        monkeypatch.setitem(runner_cases.GROUPS, name, Group(group.cases, (n,)))
-    monkeypatch.setattr(runner_cases, "WORKERS", (0, 2))
+    for name, group in runners.GROUPS.items():
+        monkeypatch.setitem(runners.GROUPS, name, Group(group.cases, (n,)))
+    monkeypatch.setattr(runners, "WORKERS", (0, 2))
     report = tmp_path / "bench.json"
     flags = ["--rounds", "1", "--seconds", "0.02", "--json", str(report)]
     assert main(["bench", "runners", "--work", *work, *flags]) == 0
@@ -31,7 +30,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n: int, *work: str) -
 def test_each_runner_is_measured_beside_its_peers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(runner_cases.PEERS, runner_cases.SB3, "no such peer")
+    monkeypatch.setitem(runners.PEERS, runners.SB3, "no such peer")
     result = bench(tmp_path, monkeypatch, 4, "nothing")
     rows = {(row["runner"], row["workers"]): row for row in result["rows"]}
     assert {(OURS, 0), (OURS, 2), (GYMNASIUM, 4)} <= set(rows)
@@ -41,7 +40,7 @@ def test_each_runner_is_measured_beside_its_peers(
     ratio = result["ratios"][f"nothing, 4 environments: 2 workers / {GYMNASIUM}"]
     speeds = (rows[OURS, 2]["steps_per_s"], rows[GYMNASIUM, 4]["steps_per_s"])
     assert ratio == pytest.approx(speeds[0] / speeds[1], abs=1e-3)
-    assert [line for line in result["skipped"] if line.startswith(runner_cases.SB3)]
+    assert [line for line in result["skipped"] if line.startswith(runners.SB3)]
     assert "steps/s" in capsys.readouterr().out
     assert result["machine"]["cores"]
 
@@ -58,8 +57,8 @@ def test_a_slowed_environment_is_measured_beside_none(
 def test_training_is_measured_with_its_return(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runner_cases, "UPDATE_STEPS", 10)
-    monkeypatch.setattr(runner_cases, "LEARN_STEPS", 200)
+    monkeypatch.setattr(runners, "UPDATE_STEPS", 10)
+    monkeypatch.setattr(runners, "LEARN_STEPS", 200)
     monkeypatch.setattr(envs.Signals, "work_ms", 0.0)
     result = bench(tmp_path, monkeypatch, 4, "signals")
     assert [row["workers"] for row in result["rows"]] == [0, 2, 0, 2]
@@ -70,8 +69,8 @@ def test_training_is_measured_with_its_return(
 def test_without_the_source_tree_peers_are_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stepping, "PEERS", tmp_path / "peers.py")
-    monkeypatch.setattr(runner_cases, "WORKERS", (0,))
+    monkeypatch.setattr(stepping, "BENCHMARKS", tmp_path)
+    monkeypatch.setattr(runners, "WORKERS", (0,))
     result = bench(tmp_path, monkeypatch, 2, "computes", "cyborg")
     assert {row["runner"] for row in result["rows"] if row["work"] in (FIXED, BY_CLOCK)} == {OURS}
     assert any("source tree" in line for line in result["skipped"])

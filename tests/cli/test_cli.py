@@ -11,7 +11,7 @@ import pytest
 
 import phalanx
 from phalanx.__main__ import main as entry
-from phalanx.bench import learning
+from phalanx.bench import learning, stepping
 from phalanx.cli.commands import COMMANDS, main
 from phalanx.files import write_json
 from phalanx.machine import count_cores
@@ -91,7 +91,7 @@ def test_help_imports_nothing_that_only_commands_need() -> None:
     assert [name for name in heavy.split() if last.split().count(name) > 1] == []
 
 
-@pytest.mark.parametrize("name", ["train", "search", "sweep", "verify", "bench"])
+@pytest.mark.parametrize("name", COMMANDS)
 def test_settings_are_read_without_the_compiled_game(name: str) -> None:
     asked = f"import sys; from phalanx.cli.commands import *; COMMANDS[{name!r}].config; "
     asked += "print('numba' in sys.modules)"
@@ -217,7 +217,7 @@ def test_bench_measures_training_beside_its_bound(
     monkeypatch.setattr(learning, "REFERENCE", short)
     monkeypatch.setattr(learning, "SIZES", (32, 64))
     monkeypatch.setattr(learning, "choose_num_envs", lambda config: (64, {}))
-    monkeypatch.setattr(learning, "PLAIN_TORCH", Path("nowhere"))
+    monkeypatch.setattr(stepping, "BENCHMARKS", Path("nowhere"))
     report = tmp_path / "bench.json"
     assert main(["bench", what, "--rounds", "1", "--seconds", "0.01", "--json", str(report)]) == 0
     result = json.loads(report.read_text())

@@ -15,8 +15,10 @@ import numpy as np
 import pytest
 
 import phalanx
+from phalanx.cage2.rules.scoring import NO_ORDERS
 from phalanx.cli.commands import main
-from phalanx.cluster.samplers import Losses, Player, RemoteSampler, Together, Weights
+from phalanx.cluster.samplers import Player, RemoteSampler, Together
+from phalanx.envs.faults import FaultLog
 from phalanx.errors import ConfigError, MissingError, WorkerError
 from phalanx.learn.cage2.collect import collect_blocks
 from phalanx.learn.rollout import Rollout, empty_rollout
@@ -26,7 +28,7 @@ from phalanx.training.cage2_extension import Cage2Extension
 from phalanx.training.checkpoint import load_checkpoint
 from phalanx.training.config import TrainConfig
 from phalanx.training.loop import train
-from phalanx.training.on_cage2 import make_policy, orders_of
+from phalanx.training.on_cage2 import make_policy
 from phalanx.training.run import Run
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'phalanx[ray]'")
@@ -100,7 +102,7 @@ def test_a_killed_sampler_comes_back_and_its_loss_is_logged(
 
     def kill(run: Run) -> None:
         nonlocal killed
-        parts = [part for top in run.source.samplers for part in getattr(top, "parts", [top])]
+        parts = [part for top in run.source.samplers for part in top.parts]
         if run.updates == 2 and not killed:
             killed = True
             os.kill(ray.get(parts[-1].actor.describe.remote())["pid"], signal.SIGKILL)
@@ -111,8 +113,7 @@ def test_a_killed_sampler_comes_back_and_its_loss_is_logged(
     assert run.enough  # it played again long before the budget was spent
     (fault,) = run.sampler.faults
     assert fault.lost == tuple(range(13, 20))  # of 6, 7 and 7 environments
-    with (tmp_path / algo / "faults.csv").open() as file:
-        rows = list(csv.DictReader(file))
+    rows = read_faults(tmp_path / algo)
     assert len(rows) == 1
     assert "was lost" in rows[0]["what"]
     facts = json.loads((tmp_path / algo / "summary.json").read_text())
@@ -144,7 +145,7 @@ class Part:
     def __init__(self, index: int, is_down: bool = False) -> None:
         self.index, self.is_down = index, is_down
 
-    def ask(self, shaping: Any) -> None: ...
+    def ask(self, shaping: Any, prices: Any) -> None: ...
 
     def answer(self, wait_s: float) -> Rollout | None:
         if self.is_down:
@@ -156,7 +157,7 @@ class Part:
 
 def test_ppo_goes_on_with_the_columns_of_those_that_are_not_lost() -> None:
     parts: Any = [Part(0), Part(1), Part(2, is_down=True), Part(3)]
-    together = Together(parts)
+    together = Together(parts, NO_ORDERS, FaultLog(0, None))
     until = time.monotonic() + 10
     together.stop = lambda: time.monotonic() > until
     assert together.collect(None).versions.tolist() == [0, 1, 3]
@@ -176,9 +177,10 @@ def test_a_sampler_that_dies_while_it_starts_is_asked_again(cluster: Any, tmp_pa
             return {"pid": os.getpid()}
 
     actor = ray.remote(max_restarts=-1)(Mortal).remote(tmp_path / "died")
-    log = Losses(max_restarts=1)
-    sampler = RemoteSampler(actor, 1, range(5, 10), orders_of(TrainConfig()), Weights(), log)
-    assert sampler.describe(time.monotonic() + 60)["pid"] > 0
+    log = FaultLog(1, None)
+    sampler = RemoteSampler(actor, 1, range(5, 10), {}, log)
+    sampler.wait_until_open(time.monotonic() + 60)
+    assert sampler.facts["pid"] > 0
     (fault,) = log.faults
     assert fault.what.startswith("sampler 1 was lost")
     assert not sampler.is_down
@@ -209,7 +211,8 @@ def test_a_slow_learner_slows_its_samplers_down(cluster: Any, tmp_path: Path) ->
     def think(run: Run) -> None:
         time.sleep(0.3)
         played[:] = [
-            ray.get(sampler.actor.describe.remote())["played"] for sampler in run.source.samplers
+            ray.get(sampler.parts[0].actor.describe.remote())["played"]
+            for sampler in run.source.samplers
         ]
         assert sum(played) <= run.updates + 2 * len(played)  # one under way, one ahead
 
@@ -226,6 +229,30 @@ def test_other_environments_are_played_on_the_cluster(cluster: Any, tmp_path: Pa
     run = train(config)
     assert run.episodes > 20
     assert config.num_envs == 8
+
+
+def test_what_fails_in_the_environments_of_samplers_is_logged_as_here(
+    cluster: Any, tmp_path: Path
+) -> None:
+    settings: dict[str, Any] = {
+        "env": "tests.odd_envs:Raises", "runner": "ray", "algo": "ppo", "num_samplers": 2,
+        "num_envs": 4, "num_workers": 0, "update_steps": 20, "total_steps": 160,
+        "output_dir": tmp_path,
+    }  # fmt: skip
+    run = train(TrainConfig(**settings, name="many", max_restarts=10_000))
+    rows = read_faults(tmp_path / "many")
+    assert len(rows) == run.faults_recorded > 10
+    assert {row["env"] for row in rows} == {"0", "1", "2", "3"}  # as numbered in the whole run
+    assert any(row["what"].startswith("sampler 1: environment 1 failed") for row in rows)
+    assert all("the reactor is on fire" in row["traceback"] for row in rows)
+    with pytest.raises(WorkerError, match=r"4 failures, and max_restarts is 3; .*sampler"):
+        train(TrainConfig(**settings, name="few", max_restarts=3))
+    assert len(read_faults(tmp_path / "few")) == 4
+
+
+def read_faults(path: Path) -> list[dict[str, str]]:
+    with (path / "faults.csv").open() as file:
+        return list(csv.DictReader(file))
 
 
 @pytest.mark.parametrize("policy", ["shared", "separate"])

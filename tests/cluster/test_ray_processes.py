@@ -85,13 +85,16 @@ def test_our_own_ray_stays_on_loopback_can_be_started_twice_and_outlives_nobody(
 
 
 OWN_RAY = """
-import sys, tempfile
+import os, sys, tempfile
 from phalanx.cluster.ray import connected
 
 with connected(None) as ray:
     temporary = ray.get(ray.remote(lambda: tempfile.mkdtemp()).remote())
     print(ray.get_runtime_context().gcs_address, temporary, flush=True)
     sys.stdin.read()
+left = [name for name in os.environ if name.startswith("RAY_AUTH")]
+with connected(None) as ray:  # it can be started again all the same
+    print(ray.get(ray.put(len(left))))
 """
 
 
@@ -112,7 +115,8 @@ def test_our_own_ray_wants_its_token_and_keeps_temporary_files_private(tmp_path:
                 [sys.executable, "-m", "phalanx.cli.commands", *command], env=env, cwd=tmp_path,
                 capture_output=True, text=True,
             )  # fmt: skip
-            own.communicate("")
+            said, _ = own.communicate("")
+        assert said == "0\n"  # no token is left in the environment
         assert other.returncode == 2
         assert "the cluster wants its token" in other.stderr
         assert own.returncode == 0

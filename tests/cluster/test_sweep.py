@@ -215,7 +215,7 @@ class OneTrialOfTune:
     Callback = object
 
     def __init__(self, swept: Sweep) -> None:
-        self._watcher = _watcher(self, swept, lambda _swept: None)
+        self._watcher = _watcher(self, swept)
 
     def fit(self) -> None:
         trial = SimpleNamespace(config={"trial": 0})

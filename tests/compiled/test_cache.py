@@ -177,7 +177,7 @@ def test_a_damaged_file_is_compiled_anew_and_said_in_one_line(
     capsys.readouterr()
     assert call_anew(41) == 42
     (said,) = capsys.readouterr().err.splitlines()
-    assert said == f"phalanx: cannot use {file} (its checksum is wrong); it is compiled anew"
+    assert said == f"phalanx: cannot use {file} (its checksum is wrong); it is compiled again"
     assert call_anew(41) == 42
     assert capsys.readouterr().err == ""
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from phalanx.envs.answers import checked_flag, checked_info, checked_reset, checked_step
+from phalanx.envs.block import checked_flag, checked_info, checked_reset, checked_step
 from phalanx.envs.layout import WrongValue
 
 

@@ -1,16 +1,14 @@
 """A fault costs one slot, or one worker's block: never the run, and nothing is left behind."""
 
 import gc
-import json
 import os
 import resource
 import signal
-import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +16,7 @@ import numpy as np
 import pytest
 
 from phalanx.envs import Fault, Pool, make_pool, workers
-from phalanx.envs.fork_client import ForkStarter
-from phalanx.envs.starter import Started
+from phalanx.envs.starter import Ended, ForkStarter, packed
 from phalanx.envs.waiting import Patience
 from phalanx.errors import ConfigError, PhalanxError, WorkerError
 from tests import odd_envs as odd
@@ -144,7 +141,7 @@ def test_a_halted_starter_of_workers_is_replaced(
     monkeypatch.setattr("phalanx.envs.processes.DEAF_S", 0.5)
     with begun(odd.Counting, step_timeout=0.3) as pool:
         runner: Any = pool._runner
-        os.kill(runner._processes._starter.pid, signal.SIGSTOP)
+        os.kill(runner._starter._process.pid, signal.SIGSTOP)
         stop = signal.SIGKILL if with_a_worker == "killed" else signal.SIGSTOP
         os.kill(pool.worker_pids[0], stop)
         pool.send(FINE)
@@ -229,29 +226,33 @@ def test_too_few_files_leave_none_open() -> None:
         assert set(os.listdir("/proc/self/fd")) == files, more
 
 
-def test_news_that_came_before_files_ran_out_can_be_closed() -> None:
-    starter = ForkStarter.__new__(ForkStarter)
-    starter._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    starter.gone = False
-    with starter._control, theirs, tempfile.TemporaryFile() as words:
-        for worker in range(3):
-            message = json.dumps({"started": worker, "pid": 1}).encode()
-            socket.send_fds(theirs, [message], [theirs.fileno(), words.fileno()])
-        taken, limits = [], resource.getrlimit(resource.RLIMIT_NOFILE)
-        spare = [os.dup(0) for _ in range(6)]
-        for fd in spare:
-            os.close(fd)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (spare[5], limits[1]))  # five are left
-        try:
-            with pytest.raises(OSError, match="Too many open files"):
-                for news in starter.hear():
-                    assert isinstance(news, Started)
-                    taken.append(news)
-        finally:
-            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
-        assert [news.worker for news in taken] == [0, 1]
-        for news in taken:
-            news.close()
+def test_a_process_that_cannot_have_its_files_leaves_none_open() -> None:
+    starter = ForkStarter(packed(odd.Counting), 1, 60.0)
+    files, limits = set(os.listdir("/proc/self/fd")), resource.getrlimit(resource.RLIMIT_NOFILE)
+    free = [fd for fd in range(1000) if str(fd) not in files]
+    task = partial(leave, 3)
+    try:
+        for more in range(4):  # two ends of a channel, its last words, its task
+            resource.setrlimit(resource.RLIMIT_NOFILE, (free[more], limits[1]))
+            try:
+                with pytest.raises(OSError, match="Too many open files"):
+                    starter.start(0, task)
+            finally:
+                resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+            assert set(os.listdir("/proc/self/fd")) == files, more
+        process = starter.start(0, task)
+        assert process is not None
+        process.close()
+        ended: list[Ended] = []
+        while not ended:
+            ended += starter.hear()
+        assert (ended[0].worker, ended[0].pid, ended[0].code) == (0, process.pid, 3)
+    finally:
+        starter.close()
+
+
+def leave(code: int, **_given: Any) -> int:
+    return code
 
 
 def test_each_loss_is_told_once_also_when_nothing_was_under_way() -> None:

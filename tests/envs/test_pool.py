@@ -545,7 +545,7 @@ def test_a_factory_may_be_named_by_its_place() -> None:
 def test_gymnasium_ids_are_built_without_its_checker() -> None:
     with make_pool("CartPole-v1", n_envs=1, num_workers=0) as pool:
         runner: Any = pool._runner
-        assert "PassiveEnvChecker" not in str(runner._block.envs[0])
+        assert "PassiveEnvChecker" not in str(runner.envs[0])
     assert gymnasium.make("CartPole-v1").spec is not None
 
 
@@ -596,7 +596,6 @@ def test_workers_are_attended_to_now_and_then_also_if_rows_are_there(
     attended_at: float, times: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("phalanx.envs.workers.time", Mock(monotonic=lambda: 100.0))
-    workers = Mock(everybody=[0, 1], _ready=())
-    workers._processes = Mock(attended_at=attended_at)
+    workers = Mock(everybody=[0, 1], _ready=(), _attended_at=attended_at)
     assert Workers.collect(workers, 2) is workers.everybody
     assert workers.attend.call_count == times

@@ -74,7 +74,7 @@ def test_the_environment_that_is_tried_has_time_to_close(tmp_path: Path) -> None
 def test_an_environment_in_this_process_that_does_not_close_is_left(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("phalanx.envs.closing.CLOSE_S", 0.2)
+    monkeypatch.setattr("phalanx.envs.factories.CLOSE_S", 0.2)
     with pytest.warns(RuntimeWarning, match="did not close within"):
         make_pool(odd.HangsInClose, n_envs=2, num_workers=0).close()
 

@@ -22,7 +22,7 @@ from gymnasium.vector.utils import batch_differing_spaces
 from gymnasium.wrappers import vector
 
 from phalanx.envs import make_pool
-from phalanx.envs.settings import checked_rules
+from phalanx.envs.making import checked_modes
 from phalanx.envs.vector import PoolVectorEnv
 from phalanx.errors import ConfigError
 from tests import odd_envs as odd
@@ -276,7 +276,7 @@ def test_an_attribute_is_set_where_gymnasium_sets_it(num_workers: int) -> None:
 
 def test_both_spaces_of_an_observation_mode_are_spaces() -> None:
     both = odd.OBS, spaces.Box(-10, 10, (2, 3), np.float32)
-    assert checked_rules("NextStep", both).alike
+    assert checked_modes("NextStep", both)[1]
     for mode in ((both[0], "box"), ("box", both[1])):
         with pytest.raises(TypeError, match="Expected both elements of observation_mode to be Sp"):
-            checked_rules("NextStep", mode)
+            checked_modes("NextStep", mode)

@@ -8,18 +8,15 @@ import pytest
 from gymnasium import spaces
 
 from phalanx.compiled.team import ThreadTeam
-from phalanx.learn.a3c import A3C, A3CSettings
+from phalanx.learn.a3c import A3C, UPDATES, Shared, count_up
 from phalanx.learn.compiled.policy import Policy
 from phalanx.learn.compiled.stepper import CompiledStepper
 from phalanx.learn.ppo import advantage_rows
 from phalanx.learn.rollout import Rollout, empty_rollout
-from phalanx.learn.shared import UPDATES, Shared, count_up
 from phalanx.learn.torch.heads import Categorical
 from phalanx.learn.torch.networks import EnvNetwork
 from phalanx.learn.torch.stepper import TorchStepper
-from tests.learn.tasks import LOSS
-
-SETTINGS = A3CSettings(gae_lambda=0.95, loss=LOSS)
+from tests.learn.tasks import LOSS, settings
 
 
 def compiled(seed: int) -> Any:
@@ -49,7 +46,7 @@ def shared_by(make: Any, workers: int) -> tuple[Shared, list[A3C]]:
     steppers = [make(seed) for seed in range(workers)]
     shared = Shared(fd, steppers[0].size, workers)
     os.close(fd)
-    return shared, [A3C(s, SETTINGS, shared, bring=k == 0) for k, s in enumerate(steppers)]
+    return shared, [A3C(s, settings(), shared, bring=k == 0) for k, s in enumerate(steppers)]
 
 
 def flat(stepper: Any) -> Any:

@@ -8,7 +8,7 @@ import torch
 from gymnasium import spaces
 
 from phalanx.compiled.team import ThreadTeam
-from phalanx.learn.compiled.actor import GaussianActor
+from phalanx.learn.compiled.actor import CompiledActor
 from phalanx.learn.compiled.policy import Policy
 from phalanx.learn.compiled.stepper import CompiledStepper
 from phalanx.learn.impala import Impala, ImpalaSettings
@@ -50,7 +50,7 @@ def theta_of(module: EnvNetwork) -> Any:
 def played(policy: Policy) -> Rollout:
     random = np.random.default_rng(2)
     obs = random.normal(size=(TURNS * SIZE, SEEN)).astype(np.float32)
-    actor = GaussianActor(policy)
+    actor = CompiledActor(policy)
     means, values = actor.forward(obs)
     actions, log_probs = actor.draw(
         means, np.ones((len(obs), 0), np.bool_), actor.noise(random, len(obs))

@@ -11,7 +11,7 @@ from phalanx.learn.compiled.actor import CompiledActor
 from phalanx.learn.compiled.mlp import work_size
 from phalanx.learn.compiled.policy import Policy
 from phalanx.learn.pool_sampler import PoolSampler, Scale
-from phalanx.learn.sampler import Stopped
+from phalanx.learn.rollout import Stopped
 from tests import odd_envs
 
 

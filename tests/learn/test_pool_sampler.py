@@ -11,7 +11,7 @@ from gymnasium import spaces
 
 from phalanx.envs import Fault, make_pool
 from phalanx.errors import WorkerError
-from phalanx.learn.compiled.actor import CompiledActor, GaussianActor
+from phalanx.learn.compiled.actor import CompiledActor
 from phalanx.learn.compiled.policy import Policy
 from phalanx.learn.pool_sampler import PoolSampler
 from tests import odd_envs
@@ -92,7 +92,7 @@ def test_weights_of_another_version_are_noted_with_the_columns() -> None:
 def test_an_environment_that_fails_costs_its_episode_and_nothing_else() -> None:
     player = sampler(odd_envs.Raises, n_envs=4, turns=30, max_restarts=1000)
     r = player.collect()
-    assert len(player.faults) > 3  # one action in four lets it raise
+    assert len(player.pool.faults) > 3  # one action in four lets it raise
     for column in range(4):
         counts, ended = r.obs[:, column, 1], r.ended[:, column]
         assert np.array_equal(r.rewards[:, column], counts + 1)
@@ -188,7 +188,7 @@ class Pushed(odd_envs.Counting):
 @pytest.mark.parametrize("memory", [0.0, 0.9])
 def test_noise_lasts_for_as_long_as_it_is_told_to(memory: float) -> None:
     pool = make_pool(Pushed, n_envs=50, num_workers=0)
-    actor = GaussianActor(Policy(3, 1, hidden=(8,), truth_size=0, seed=1, deviation=1.0))
+    actor = CompiledActor(Policy(3, 1, hidden=(8,), truth_size=0, seed=1, deviation=1.0))
     settings: dict[str, Any] = {"gamma": GAMMA, "reward_scale": 1.0, "seed": 0}
     player = PoolSampler(pool, actor, 100, noise_memory=memory, **settings)
     player.collect()
@@ -212,7 +212,7 @@ def test_the_first_noise_of_those_who_remember_is_a_part_of_what_it_would_be() -
     noises = []
     for memory in (0.0, 0.6):
         pool = make_pool(Pushed, n_envs=5, num_workers=0)
-        actor = GaussianActor(Policy(3, 1, hidden=(8,), truth_size=0, seed=1, deviation=1.0))
+        actor = CompiledActor(Policy(3, 1, hidden=(8,), truth_size=0, seed=1, deviation=1.0))
         settings: dict[str, Any] = {"gamma": GAMMA, "reward_scale": 1.0, "seed": 0}
         player = PoolSampler(pool, actor, 1, noise_memory=memory, **settings)
         rollout = player.collect()

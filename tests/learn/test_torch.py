@@ -21,10 +21,8 @@ from phalanx.learn.compiled.stepper import CompiledStepper
 from phalanx.learn.ppo import PPO
 from phalanx.learn.rollout import empty_rollout
 from phalanx.learn.torch.heads import Categorical
-from phalanx.learn.torch.module import ActorCritic
-from phalanx.learn.torch.networks import EnvNetwork
+from phalanx.learn.torch.networks import ActorCritic, EnvNetwork, find_device
 from phalanx.learn.torch.stepper import TorchStepper
-from phalanx.learn.torch.weights import find_device
 from tests.learn.tasks import LOSS, settings
 
 SIZE, TURNS, HORIZON = 150, 25, 20

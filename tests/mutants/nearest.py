@@ -6,7 +6,6 @@ WHOLE_RUNS = "training/test_training training/test_training_workflows"
 TESTS: dict[str, str] = {
     "training/checkpoint": "training/test_checkpoint training/test_run_folder",
     "arrays_file": "training/test_checkpoint",
-    "training/facts": "training/test_checkpoint training/test_run_folder",
     "training/folder": "training/test_rows training/test_run_folder training/test_training",
     "files": "training/test_run_folder cli/test_cli play/test_evaluate",
     "settings/flags": "settings/test_flags settings/test_settings cli/test_cli",
@@ -19,11 +18,9 @@ TESTS: dict[str, str] = {
     "training/run": f"training/test_update_record {WHOLE_RUNS}",
     **dict.fromkeys(
         (
-            "training/builders",
             "training/on_cage2",
             "training/schedules",
             "training/cage2_extension",
-            "training/compliance",
         ),
         f"training/test_recipe training/test_update_record {WHOLE_RUNS}",
     ),
@@ -40,13 +37,10 @@ TESTS: dict[str, str] = {
     "learn/torch/heads": "learn/test_heads learn/test_torch training/test_train_env",
     "learn/impala": "learn/test_metrics learn/test_impala training/test_training",
     "learn/compiled/mlp": "learn/test_mlp",
-    "learn/torch/networks": "learn/test_networks training/test_train_env",
+    "learn/torch/networks": "learn/test_networks learn/test_torch training/test_train_env",
     "learn/normalise": "learn/test_normalise training/test_train_env",
     "learn/compiled/distributions": "learn/test_ppo learn/test_torch learn/test_continuous",
-    "learn/torch/own_network": "training/test_training training/test_train_env",
     "learn/torch/stepper": "learn/test_torch training/test_training training/test_train_env",
-    "learn/torch/weights": "learn/test_torch training/test_training training/test_train_env",
-    "learn/torch/actor": "training/test_train_env",
     "learn/cage2/torch_sampler": "learn/test_torch training/test_training",
     "learn/cage2/greedy": "learn/cage2/test_following play/test_evaluate",
     "learn/compiled/policy": "learn/test_policy learn/test_mlp learn/test_ppo",
@@ -56,25 +50,22 @@ TESTS: dict[str, str] = {
     "learn/returns": "learn/test_impala learn/test_ppo",
     "learn/rollout": f"learn/test_rollout learn/test_pool_sampler {WHOLE_RUNS}",
     "learn/cage2/sampler": f"learn/cage2/test_collect learn/cage2/test_following {WHOLE_RUNS}",
-    "learn/shared": "learn/test_a3c training/test_a3c",
 }
 ENVS = (
-    "answers", "auto", "block", "channel", "closing", "factories", "faults", "first_try",
-    "fork_client", "fork_server", "layout", "making", "objects", "pool", "processes",
-    "received", "serial",
-    "settings", "shared_memory", "thread_time", "trial", "vector", "waiting", "worker",
-    "workers",
+    "auto", "block", "channel", "factories", "faults", "fork_server", "layout",
+    "making", "pool", "processes", "received", "serial", "shared_memory", "thread_time", "trial",
+    "vector", "waiting", "worker", "workers",
 )  # fmt: skip
 TESTS |= {
     f"envs/{name}": "envs/test_pool envs/test_trial envs/test_faults envs/test_vector"
     for name in ENVS
 }
 TESTS["reset_mask"] = "envs/test_vector cage2/test_vector"
-TESTS["envs/starter"] = TESTS["envs/spawn_client"] = "test_system envs/test_faults"
+TESTS["envs/starter"] = "test_system envs/test_faults"
 TESTS["envs/auto"] = "envs/test_auto envs/test_pool"
 TESTS["envs/thread_time"] = "envs/test_auto"
 TESTS["envs/sb3"] = "envs/test_sb3"
-TESTS["envs/answers"] = "envs/test_answers envs/test_pool"
+TESTS["envs/block"] += " envs/test_answers"
 
 
 def place_of(test: str) -> str:

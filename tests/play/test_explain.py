@@ -12,10 +12,8 @@ import pytest
 from phalanx.cage2.rules.scenario import (
     DECOYS,
     ENTERPRISE1,
-    FIRST_DECOY,
     HOSTS,
     RED_AGENTS,
-    RESTORE,
     USER0,
     USER1,
     USER2,
@@ -33,24 +31,22 @@ from phalanx.play.explain import (
     KINDS,
     OPENING,
     Record,
-    blank_record,
     by_turn,
     decoy_use,
     explain,
     host_acts,
-    number_of,
+    record_episodes,
     split_loss,
 )
 from phalanx.play.explain_config import ExplainConfig
 from phalanx.play.players import open_players
-from phalanx.play.recording import record_episodes
 from phalanx.training.checkpoint import save_checkpoint
 
 
-def recorded(target: str, red_agent: str, **settings: Any) -> Record:
+def recorded(target: str, red_agent: str, begin: Any = None, **settings: Any) -> Record:
     config = ExplainConfig(target=target, **settings)
     (player,) = open_players(config.played)
-    return record_episodes(config, red_agent, player)
+    return record_episodes(config, red_agent, replace(player, begin=begin or player.begin))
 
 
 # --- where the loss comes from --------------------------------------------------------------------
@@ -61,9 +57,10 @@ def recorded(target: str, red_agent: str, **settings: Any) -> Record:
 @pytest.mark.parametrize("target", ["random", "react-restore", "sleep"])
 def test_the_loss_splits_exactly(target: str, red_agent: str, rules: str) -> None:
     record = recorded(target, red_agent, rules=rules, episodes=300, seed=5)
-    losses = split_loss(record)
+    root, restore, service = split_loss(record)
     assert record.returns.min() < -5
-    assert np.abs(losses.total + record.returns).max() <= 1e-9
+    total = root.sum(axis=1) + restore.sum(axis=1) + service
+    assert np.abs(total + record.returns).max() <= 1e-9
     told = explain(red_agent, record)
     parts = sum(loss.total for loss in told.losses) + told.service_loss
     assert parts == pytest.approx(-told.mean, abs=1e-9)
@@ -88,15 +85,15 @@ def test_a_longer_recording_begins_with_the_shorter_one() -> None:
 
 
 def test_each_cause_has_its_price() -> None:
-    record = blank_record(3, 1)
+    record = Record(3, 1)
     record.scored_root[:, 0] = hosts(USER0, USER1), hosts(ENTERPRISE1), 0
     record.service_down[2] = True
     record.actions[1] = action_index("Restore", "User2")
-    losses = split_loss(record)
-    assert losses.root[0].nonzero()[0].tolist() == [ENTERPRISE1, USER1]
-    assert losses.root[0, [ENTERPRISE1, USER1]].tolist() == [1.0, 0.1]
-    assert losses.restore[0, USER2] == losses.restore.sum() == 1
-    assert losses.service.tolist() == [10]
+    root, restore, service = split_loss(record)
+    assert root[0].nonzero()[0].tolist() == [ENTERPRISE1, USER1]
+    assert root[0, [ENTERPRISE1, USER1]].tolist() == [1.0, 0.1]
+    assert restore[0, USER2] == restore.sum() == 1
+    assert service.tolist() == [10]
 
 
 def test_b_line_is_told_by_its_target() -> None:
@@ -139,9 +136,8 @@ class Scripted:
 
 
 @pytest.fixture
-def scripted(monkeypatch: pytest.MonkeyPatch) -> Record:
-    monkeypatch.setattr("phalanx.play.recording.begin", lambda *_: Scripted())
-    return recorded("sleep", "meander", episodes=40, horizon=12)
+def scripted() -> Record:
+    return recorded("sleep", "meander", lambda *_: Scripted(), episodes=40, horizon=12)
 
 
 def test_the_opening_is_told_as_scripted(scripted: Record) -> None:
@@ -165,9 +161,9 @@ def test_only_a_decoy_that_was_placed_counts(scripted: Record) -> None:
 
 
 def test_the_first_placement_is_averaged_over_episodes_that_have_one() -> None:
-    record = blank_record(9, 4)
+    record = Record(9, 4)
     for episode, turns in enumerate(([2], [4, 7], [], [])):
-        record.actions[turns, episode] = number_of(FIRST_DECOY + 1, USER4)
+        record.actions[turns, episode] = action_index(DECOYS[1].name, "User4")
         record.placed[turns, episode] = True
     record.decoys[0, USER4] = 0b10
     (use,) = decoy_use(record)
@@ -176,8 +172,8 @@ def test_the_first_placement_is_averaged_over_episodes_that_have_one() -> None:
 
 
 def test_wasted_restores_are_counted() -> None:
-    record = blank_record(4, 2)
-    record.actions[:] = number_of(RESTORE, USER3)
+    record = Record(4, 2)
+    record.actions[:] = action_index("Restore", "User3")
     record.actions[3, 1] = action_index("Analyse", "User3")
     record.sessions[:, 0] = hosts(USER3), hosts(USER3, USER1), hosts(USER3), hosts(USER1)
     record.root[:, 0] = hosts(USER3), hosts(USER1), 0, hosts(USER1)
@@ -192,23 +188,25 @@ def test_wasted_restores_are_counted() -> None:
     assert each[USER1].wasted is None
 
 
-def test_a_restore_is_judged_by_what_was_true_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_restore_is_judged_by_what_was_true_before_it() -> None:
     """Blue restores User0 in every turn: red is root there, and stays."""
 
     class Stubborn(Scripted):
         def act(self, obs: Any, alerts: Any, masks: Any) -> Any:
-            return np.full(len(obs), number_of(RESTORE, USER0))
+            return np.full(len(obs), action_index("Restore", "User0"))
 
-    monkeypatch.setattr("phalanx.play.recording.begin", lambda *_: Stubborn())
-    in_all = host_acts(recorded("sleep", "b_line", episodes=5, horizon=30))[-1]
+    record = recorded("sleep", "b_line", lambda *_: Stubborn(), episodes=5, horizon=30)
+    in_all = host_acts(record)[-1]
     assert (in_all.restore, in_all.restore_of_root, in_all.wasted) == (30, 1, 0)
 
 
 def test_shares_by_turn_cover_every_episode() -> None:
     record = recorded("random", "b_line", episodes=100, horizon=20)
     kinds, acted_upon = by_turn(record.actions)
-    assert kinds.sum(axis=0) == pytest.approx(1)
-    assert acted_upon.sum(axis=0) == pytest.approx(1 - kinds[KINDS.index("wait")])
+    assert list(kinds) == list(KINDS)
+    assert np.sum(list(kinds.values()), axis=0) == pytest.approx(1)
+    acting = 1 - np.array(kinds["wait"])
+    assert np.sum(list(acted_upon.values()), axis=0) == pytest.approx(acting)
 
 
 # --- the command ----------------------------------------------------------------------------------

@@ -34,8 +34,8 @@ from phalanx.search.logs import (
     read_summary,
 )
 from phalanx.search.search import Search, search
-from phalanx.search.surrogate import Beliefs, Visit
-from phalanx.search.trials import CONFIRM, FINAL, Workshop
+from phalanx.search.surrogate import Surrogate, Visit
+from phalanx.search.trainer import CONFIRM, FINAL, Trainer
 
 pytestmark = pytest.mark.slow
 SMALL: dict[str, Any] = {
@@ -100,7 +100,7 @@ def test_each_choice_is_the_one_with_the_highest_bound_then(found: Search) -> No
     for k, visit in enumerate(found.visits):
         if visit.chosen_by != "gp_ucb":
             continue
-        before = Beliefs(found.visits[:k], c.gp_beta, c.compliance_threshold, c.min_fixes)
+        before = Surrogate(found.visits[:k], c.gp_beta, c.compliance_threshold, c.min_fixes)
         assert before.next(c.candidates()) == visit.workflow
         if before.know_returns:
             assert visit.acquisition == before.bounds[visit.workflow]
@@ -129,14 +129,14 @@ def test_the_folder_holds_what_was_found(found: Search) -> None:
 
 
 def test_the_last_table_is_played_on_dice_of_its_own_that_all_share(found: Search) -> None:
-    path, shop = found.folder.path, found.workshop
+    path, trainer = found.folder.path, found.trainer
     policies = {"winner": path / "policies" / "winner.npz", "without workflows": path / "baseline"}
     assert len(found.confirmed) > 2
     for row in found.confirmed:
         number: Any = found.winner if row["workflow"] is None else row["workflow"]
-        policy = policies.get(row["name"]) or shop.policy_of(number)
+        policy = policies.get(row["name"]) or trainer.policy_of(number)
         for dice, is_equal in ((CONFIRM, True), (FINAL, False)):
-            again = shop.play(policy, number, 80, dice, "again").figures()
+            again = trainer.play(policy, number, 80, dice, "again").figures
             assert ((again["mean"], again["stderr"]) == (row["mean"], row["stderr"])) == is_equal
 
 
@@ -202,20 +202,20 @@ def test_a_stopped_search_says_what_its_training_had_played(tmp_path: Path) -> N
     stopped = search(small(tmp_path, "stopped"), interrupt)
     assert stopped.stopped
     unfinished = json.loads((tmp_path / "stopped" / "summary.json").read_text())["unfinished"]
-    assert unfinished == stopped.workshop.unfinished > 0
+    assert unfinished == stopped.trainer.unfinished > 0
 
 
 def test_a_search_whose_ray_is_lost_has_failed_and_goes_on_from_there(
     found: Search, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def lost(shop: Workshop, number: int, left: int, tried: list[int]) -> Any:
+    def lost(trainer: Trainer, number: int, left: int, tried: list[int]) -> Any:
         if len(tried) == 4:
             raise WorkerError("Ray is lost")
-        return try_order(shop, number, left, tried)
+        return try_order(trainer, number, left, tried)
 
-    try_order = Workshop.try_order
+    try_order = Trainer.try_order
     with monkeypatch.context() as patched, pytest.raises(WorkerError, match="Ray is lost"):
-        patched.setattr(Workshop, "try_order", lost)
+        patched.setattr(Trainer, "try_order", lost)
         search(small(tmp_path, "s"))
     assert json.loads((tmp_path / "s" / "summary.json").read_text())["state"] == "failed"
     assert len(table(tmp_path / "s", "search")) == 4
@@ -428,8 +428,8 @@ def test_orders_that_failed_the_gate_are_not_tried_again_and_again() -> None:
     users_first = DISTANCES[119] <= 0.3
     visits: list[Visit] = []
     for _ in range(40):
-        beliefs = Beliefs(visits, 2.0, 0.9, 1.0)
-        number = beliefs.next(range(NUM_ORDERS))
+        surrogate = Surrogate(visits, 2.0, 0.9, 1.0)
+        number = surrogate.next(range(NUM_ORDERS))
         assert number is not None
         fails = bool(users_first[number])
         visits.append(visit(number, -10.0 if fails else -14.0, 0.3 if fails else 0.95, not fails))
@@ -437,15 +437,15 @@ def test_orders_that_failed_the_gate_are_not_tried_again_and_again() -> None:
     assert len(set(tried)) == 40
     failed = sum(users_first[tried])
     assert 1 <= failed <= 12  # of 49 that would fail
-    assert not users_first[Beliefs(visits, 2.0, 0.9, 1.0).ranking()].any()
+    assert not users_first[Surrogate(visits, 2.0, 0.9, 1.0).ranking()].any()
 
 
 def test_without_a_fix_an_order_has_failed() -> None:
-    beliefs = Beliefs([visit(0, -10.0, None, False)], 2.0, 0.9, 1.0)
-    assert beliefs.passing is not None
-    assert beliefs.passing[0] < 0.05
-    assert beliefs.ranking() == []
-    assert np.isfinite(beliefs.bounds).all()
+    surrogate = Surrogate([visit(0, -10.0, None, False)], 2.0, 0.9, 1.0)
+    assert surrogate.passing is not None
+    assert surrogate.passing[0] < 0.05
+    assert surrogate.ranking() == []
+    assert np.isfinite(surrogate.bounds).all()
 
 
 @pytest.mark.parametrize(

@@ -402,3 +402,18 @@ def test_to_go_on_what_a_file_may_not_name_is_named() -> None:
 def test_ray_has_no_a3c_and_needs_the_number_of_environments(changes: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match="--runner ray needs --algo ppo or impala, and the num"):
         TrainConfig(runner="ray", **changes)
+
+
+def test_a_file_that_has_runs_written_elsewhere_is_said_to(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    file = tmp_path / "mine.yaml"
+    for place, is_said in ((tmp_path / "far", True), ("../far", True), ("runs", False)):
+        file.write_text(f"output_dir: {place}\n")
+        assert from_flags(TrainConfig, {"config": str(file)}).output_dir == Path(place)
+        said = capsys.readouterr().err
+        assert said == is_said * f"phalanx: {file} has runs written to {place}\n"
+    from_flags(TrainConfig, {"config": str(file), "output_dir": str(tmp_path)})
+    assert capsys.readouterr().err == ""  # the user has named the place

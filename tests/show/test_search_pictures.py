@@ -15,18 +15,10 @@ from matplotlib.figure import Figure
 
 from phalanx.cage2.workflow import NUM_ORDERS, POSITIONS, order_name, short_name
 from phalanx.errors import MissingError, RunError
-from phalanx.search.surrogate import Beliefs, Visit
-from phalanx.show.found import (
+from phalanx.search.surrogate import Surrogate, Visit
+from phalanx.show.search_pictures import (
     best_so_far,
     count_inside,
-    episodes_so_far,
-    is_inside,
-    mean_by_position,
-    read_search,
-    tried_best_first,
-    with_prediction,
-)
-from phalanx.show.search_pictures import (
     draw_beliefs,
     draw_best_so_far,
     draw_compliance,
@@ -34,6 +26,12 @@ from phalanx.show.search_pictures import (
     draw_returns,
     draw_search,
     draw_types_by_position,
+    episodes_so_far,
+    is_inside,
+    mean_by_position,
+    read_search,
+    tried_best_first,
+    with_prediction,
 )
 
 CONFIG = {
@@ -328,7 +326,7 @@ def test_best_so_far_is_drawn_by_iteration_and_by_episodes(folder: Path, figure:
 
 def test_the_cells_hold_the_believed_means(folder: Path, figure: Any) -> None:
     draw_types_by_position(figure, read_search(folder))
-    means = mean_by_position(Beliefs(some_visits(), 2.0, 0.9, 1.0).returns.mean)
+    means = mean_by_position(Surrogate(some_visits(), 2.0, 0.9, 1.0).returns.mean)
     written = {text.get_position(): text.get_text() for text in figure.axes[0].texts}
     assert written == {(x, y): f"{means[y, x]:.2f}" for x in range(5) for y in range(5)}
     assert means[0, 0] > means[0, 3]  # the defender first is better, as it was made to be
@@ -338,7 +336,7 @@ def test_beliefs_are_sorted_and_hold_the_measurements(folder: Path, figure: Any)
     visits = some_visits()
     draw_beliefs(figure, read_search(folder))
     axes = figure.axes[0]
-    mean = Beliefs(visits, 2.0, 0.9, 1.0).returns.mean
+    mean = Surrogate(visits, 2.0, 0.9, 1.0).returns.mean
     np.testing.assert_allclose([y for _, y in points(axes, "believed mean")], -np.sort(-mean))
     labels = texts(axes)
     assert len(set(labels)) == NUM_ORDERS

@@ -19,9 +19,9 @@ from phalanx.agents import AGENTS
 from phalanx.arrays_file import PIECE
 from phalanx.cli.commands import main
 from phalanx.errors import CheckpointError
+from phalanx.learn.rollout import Arrays
 from phalanx.training.checkpoint import (
     FORMAT,
-    Arrays,
     last_checkpoint,
     load_checkpoint,
     read_facts,

@@ -69,8 +69,26 @@ def test_an_interrupt_while_it_compiles_leaves_nothing_of_the_run(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(training, "compile_cage2", interrupt)
-    assert main(["train", *FLAGS, "--output-dir", str(tmp_path), "--name", "run"]) == 130
+    assert main(["train", *FLAGS, "--output-dir", str(tmp_path / "a/b"), "--name", "run"]) == 130
     assert capsys.readouterr().err == "phalanx: interrupted\n"
+    assert not list(tmp_path.iterdir())
+
+
+TERMINATED = """
+import os, signal, sys
+from phalanx.cli.commands import main
+from phalanx.training import loop as training
+training.compile_cage2 = lambda *settings: os.kill(os.getpid(), signal.SIGTERM)
+sys.exit(main(["train", *sys.argv[1:]]))
+"""
+
+
+def test_sigterm_while_it_compiles_leaves_nothing_of_the_run_either(tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", TERMINATED, *FLAGS, "--output-dir", str(tmp_path / "runs")],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (ran.returncode, ran.stderr) == (130, "phalanx: interrupted\n")
     assert not list(tmp_path.iterdir())
 
 
@@ -91,7 +109,7 @@ def test_ctrl_c_does_not_wait_for_the_compiler(tmp_path: Path) -> None:
     _, said = process.communicate(timeout=20)
     assert process.returncode == 130
     assert said == "phalanx: interrupted\n"
-    assert not list((tmp_path / "runs").iterdir())
+    assert not (tmp_path / "runs").exists()
 
 
 @needs_compiler

@@ -6,10 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from phalanx.learn.a3c import A3CSettings
 from phalanx.learn.impala import Impala, ImpalaSettings
 from phalanx.learn.ppo import PPO, LossSettings, PPOSettings
-from phalanx.training.builders import open_recipe
 from phalanx.training.cage2_extension import Cage2Extension, restore_price, turn_weights
 from phalanx.training.config import TrainConfig
 from phalanx.training.on_cage2 import (
@@ -19,7 +17,7 @@ from phalanx.training.on_cage2 import (
     policy_sizes,
     sampler_options,
 )
-from phalanx.training.recipe import count_threads, is_ahead, settings_of
+from phalanx.training.recipe import count_threads, is_ahead, open_recipe, settings_of
 from phalanx.training.schedules import entropy_weight_at, learning_rate_at, progress_of
 
 OTHER: dict[str, Any] = {"env": "CartPole-v1"}
@@ -47,7 +45,7 @@ def test_a_run_is_as_far_as_its_budget_or_its_time(
     assert progress_of(TrainConfig(**changes), *done) == pytest.approx(progress)
 
 
-@pytest.mark.parametrize("kind", [PPOSettings, ImpalaSettings, A3CSettings])
+@pytest.mark.parametrize("kind", [PPOSettings, ImpalaSettings])
 def test_an_algorithm_and_its_loss_are_set_by_the_names_of_a_runs_settings(kind: Any) -> None:
     config = TrainConfig(
         clip=0.3, value_weight=0.7, max_grad_norm=0.9, k_epochs=3, gae_lambda=0.8, rho_bar=1.5

@@ -184,3 +184,17 @@ def test_settings_are_written_in_the_order_in_which_they_are_given(tmp_path: Pat
     folder.close()
     text = (folder.path / "config.yaml").read_text()
     assert text == "# chosen here\nenv: cage2\nalgo: ppo\n"
+
+
+def test_of_a_run_that_could_not_begin_only_what_was_made_for_it_is_removed(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    for place, left in (
+        ("a/b/run", ["there"]), ("there/run", ["there"]), ("used/run", ["there", "used"]),
+    ):  # fmt: skip
+        folder = RunFolder(tmp_path / place)
+        if place.startswith("used"):
+            (tmp_path / "used" / "mine.txt").write_text("")
+        folder.remove_if_empty()
+        folder.close()
+        assert not (tmp_path / place).exists()
+        assert sorted(path.name for path in tmp_path.iterdir()) == left

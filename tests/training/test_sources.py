@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from phalanx.learn.rollout import Rollout
-from phalanx.learn.sampler import Stopped
+from phalanx.learn.rollout import Rollout, Stopped
 from phalanx.training.sources import Ahead, InStep, Replay
 from tests.learn.test_rollout import numbered, numbers
 

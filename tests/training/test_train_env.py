@@ -319,8 +319,9 @@ def test_statistics_of_a_run_that_goes_on_are_of_all_that_it_saw(tmp_path: Path)
     second = phalanx.train(short(tmp_path, "x", resume=tmp_path / "x", total_steps=10 * 32 * 6))
     counts = [run.learner.save()[0]["obs_count"] for run in (first, second)]
     assert counts == [10 * 32 * 4, 10 * 32 * 6]
-    assert second.returns is not None
-    assert second.returns.count == 10 * 32 * 6
+    returns = second.recipe.intake.returns
+    assert returns is not None
+    assert returns.count == 10 * 32 * 6
 
 
 @pytest.mark.parametrize("env", ["CartPole-v1", "Pendulum-v1"])
@@ -440,7 +441,7 @@ def test_what_is_left_open_is_chosen_by_the_kind_of_task_and_kept(tmp_path: Path
 def test_a_run_on_another_environment_knows_nothing_of_cage2(tmp_path: Path) -> None:
     run = phalanx.train(short(tmp_path, "x"))
     assert type(run.extension) is Extension
-    columns = set(run.columns + run.episode_columns)
+    columns = set(run.read_updates()) | set(run.read_episodes())
     assert not columns & {"restore_price", "workflow", "fixes", "compliance", "alignment"}
 
 

@@ -28,13 +28,12 @@ from phalanx.play.cells import play_cells
 from phalanx.play.evaluate_config import EvaluateConfig
 from phalanx.play.trained import TrainedDefender, load_defender
 from phalanx.settings.flags import from_file
-from phalanx.training.builders import SIZES
 from phalanx.training.cage2_extension import Cage2Extension, turn_weights
 from phalanx.training.checkpoint import load_checkpoint, save_checkpoint
 from phalanx.training.config import TrainConfig
 from phalanx.training.folder import RunFolder
 from phalanx.training.loop import train
-from phalanx.training.recipe import find_network
+from phalanx.training.recipe import SIZES, find_network
 from phalanx.training.run import Run
 
 SMALL = {
@@ -394,14 +393,22 @@ def test_a_loss_that_is_no_number_stops_the_run_and_keeps_what_was_good(tmp_path
     def spoil(run: Run) -> None:
         run.learner.stepper.policy.theta[:] = np.nan
 
-    with pytest.raises(
-        RunError, match=r"update \d gave a \w+ that is no number.*failed.npz"
-    ) as told:
+    with pytest.raises(RunError, match=r"update 2 gave a \w+ that is no number") as told:
         train(config, on_update=spoil)
-    last = tmp_path / "run" / "checkpoints" / "last.npz"
-    assert ("last.npz" in str(told.value)) == last.exists()
+    assert "there is no checkpoint of the time before" in str(told.value)
     assert json.loads((tmp_path / "run" / "summary.json").read_text())["state"] == "failed"
-    assert (tmp_path / "run" / "checkpoints" / "failed.npz").exists()
+    assert not list((tmp_path / "run" / "checkpoints").iterdir())
+
+
+def test_a_run_that_failed_names_the_checkpoint_before_and_that_can_be_read(tmp_path: Path) -> None:
+    def spoil(run: Run) -> None:
+        if run.updates == 2:
+            run.learner.stepper.policy.theta[:] = np.nan
+
+    with pytest.raises(RunError, match=r"last.npz holds the weights of the checkpoint before"):
+        train(small(tmp_path, "run", checkpoint_every=1), on_update=spoil)
+    (kept,) = (tmp_path / "run" / "checkpoints").iterdir()
+    assert load_checkpoint(kept)[1]["updates"] == 1
 
 
 FULL_DISK = """

@@ -1,19 +1,25 @@
 """What episodes and updates come to, counted by hand."""
 
 import math
+from collections import Counter
 from typing import Any
 from unittest.mock import Mock
 
 import numpy as np
 import pytest
 
+from phalanx.cage2.rules.scoring import CONDUCT
 from phalanx.learn.rollout import empty_rollout
-from phalanx.training.cage2_extension import Cage2Extension
-from phalanx.training.compliance import compliance_in_words, compliance_of, passes_gate
+from phalanx.training.cage2_extension import (
+    Cage2Extension,
+    compliance_in_words,
+    compliance_of,
+    passes_gate,
+)
 from phalanx.training.config import TrainConfig
 from phalanx.training.loop import how_it_goes
 from phalanx.training.run import Run
-from phalanx.training.update_record import Episode, Tally, added_up, episodes_of
+from phalanx.training.update_record import Episode, UpdateRecord, added_up, episodes_of
 
 
 def test_an_episode_without_a_workflow_followed_none() -> None:
@@ -53,30 +59,36 @@ def test_a_policy_passes_at_its_threshold_and_with_enough_fixes(
 
 
 def test_episodes_that_count_are_taken_from_a_rollout() -> None:
-    rollout = empty_rollout(3, np.zeros((2, 1), np.float32), 0, 2)
+    notes = np.zeros((3, 2), CONDUCT)
+    rollout = empty_rollout(3, np.zeros((2, 1), np.float32), 0, 2, notes=notes)
     rollout.ended[1], rollout.counted[1, 1] = True, True
     rollout.returns[1, 1], rollout.lengths[1, 1], rollout.kinds[1, 1] = -2.5, 7, 1
-    conduct = rollout.conducts[1, 1]
+    conduct = rollout.notes[1, 1]
     conduct["order"], conduct["fixes"], conduct["compliant"], conduct["score"] = 5, 4, 3, 0.5
     wanted = Episode(11, "meander", 7, -2.5, 5, 4, 3, 0.5)
     assert episodes_of(rollout, ("b_line", "meander"), first_env=10) == [wanted]
 
 
-def tally(number: int, **changes: Any) -> Tally:
+def test_most_games_note_nothing_of_an_episode() -> None:
+    rollout = empty_rollout(1, np.zeros((1, 1), np.float32), 0, 2)
+    rollout.counted[:], rollout.returns[:], rollout.lengths[:] = True, 3.0, 9
+    assert episodes_of(rollout, ("CartPole-v1",)) == [Episode(0, "CartPole-v1", 9, 3.0)]
+
+
+def updated(number: int, **changes: Any) -> UpdateRecord:
     parts: dict[str, Any] = {
-        "updates": number, "steps": 10 * number, "dropped": number, "lags": {0: 1, number: 2},
-        "episodes": [Episode(number, "b_line", 30, -1.0)], "rate": 0.1 * number,
-        "entropy_weight": 0.01 * number, "metrics": {"kl": float(number)}, "collect_s": 1.5,
-        "learn_s": 0.5,
+        "updates": number, "steps": 10 * number, "dropped": number,
+        "lags": Counter({0: 1, number: 2}), "episodes": [Episode(number, "b_line", 30, -1.0)],
+        "rate": 0.1 * number, "entropy_weight": 0.01 * number, "metrics": {"kl": float(number)},
+        "collect_s": 1.5, "learn_s": 0.5,
     }  # fmt: skip
-    return Tally(**parts | changes)
+    return UpdateRecord(**parts | changes)
 
 
-def test_tallies_are_added_up_or_averaged_and_schedules_are_the_latest() -> None:
-    total = added_up([tally(1), tally(3)])
+def test_updates_are_added_up_or_averaged_and_schedules_are_the_latest() -> None:
+    total = added_up([updated(1), updated(3)])
     assert (total.updates, total.steps, total.dropped) == (4, 40, 4)
     assert total.lags == {0: 2, 1: 2, 3: 2}
-    assert total.lag == 3
     assert [episode.env for episode in total.episodes] == [1, 3]
     assert total.rate == pytest.approx(0.3)
     assert total.entropy_weight == 0.03
@@ -93,11 +105,11 @@ def test_the_row_of_an_episode_that_follows_a_workflow_has_four_decimals() -> No
 def test_the_time_of_workers_is_spent_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Mock(perf_counter=Mock(side_effect=[100.0, 103.0, 103.5]))
     monkeypatch.setattr("phalanx.training.run.time", clock)
-    run = Mock(seconds={"collect": 0.0, "learn": 0.0, "other": 0.0}, _heard_at=0.0)
-    run.source.num_workers = 2
-    assert Run._record_workers(run, lambda: [tally(1), tally(2)])
+    run = Mock(seconds={"collect": 0.0, "learn": 0.0, "other": 0.0}, _since=0.0)
+    run.workers.num_workers = 2
+    assert Run._record_all(run, lambda: [updated(1), updated(2)])
     assert run.seconds == {"collect": 1.5, "learn": 0.5, "other": 1.0}
-    assert not Run._record_workers(run, list)
+    assert not Run._record_all(run, list)
     assert run.seconds == {"collect": 1.5, "learn": 0.5, "other": 1.5}
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 SAMPLERS = (2, 64, 1000)
 LINK_BYTES_S = 1.25e9  # ten gigabits
-STEP_COSTS = {"compiled CAGE-2": None, "0.1 ms a step": 1e-4, "3 ms a step": 3e-3}
+STEP_COSTS = {"compiled CAGE-2": 0.0, "0.1 ms a step": 1e-4, "3 ms a step": 3e-3}
 
 
 @dataclass(frozen=True)
@@ -40,13 +40,13 @@ class Costs:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Throughput:
     steps_per_s: float
     learner_busy: float
     samplers_busy: float
 
 
-def simulate(costs: Costs, samplers: int, rollouts: int = 0) -> Outcome:
+def simulate(costs: Costs, samplers: int, rollouts: int = 0) -> Throughput:
     """Play the queue event by event, until so many rollouts have been learnt from."""
     rollouts = rollouts or 20 * samplers + 200
     link_free = learner_free = learning = 0.0
@@ -66,29 +66,27 @@ def simulate(costs: Costs, samplers: int, rollouts: int = 0) -> Outcome:
         heapq.heappush(playing, taken + costs.ask_s + costs.play_s)
     spent = learner_free - began
     counted = rollouts - skipped
-    return Outcome(
+    return Throughput(
         steps_per_s=counted * costs.steps / spent,
         learner_busy=learning / spent,
         samplers_busy=min(1.0, counted * costs.play_s / (samplers * spent)),
     )
 
 
-def with_step_cost(costs: Costs, seconds: float | None) -> Costs:
-    """The same samplers with an environment whose step takes so long."""
-    if seconds is None:
-        return costs
+def with_step_cost(costs: Costs, seconds: float) -> Costs:
+    """The same samplers with an environment whose step takes so much longer."""
     return replace(costs, play_s=costs.play_s + costs.steps * seconds)
 
 
 def plan(costs: Costs) -> list[dict[str, str | float]]:
     """What to expect of the numbers of samplers, for environments of several speeds."""
-    rows: list[dict[str, str | float]] = []
+    rows = []
     for name, seconds in STEP_COSTS.items():
         case = with_step_cost(costs, seconds)
         row: dict[str, str | float] = {"environment": name, "saturates at": case.most_samplers}
         for samplers in SAMPLERS:
-            outcome = simulate(case, samplers)
-            row[f"{samplers} samplers (steps/s)"] = outcome.steps_per_s
-            row[f"{samplers} samplers (learner busy)"] = outcome.learner_busy
+            simulated = simulate(case, samplers)
+            row[f"{samplers} samplers (steps/s)"] = simulated.steps_per_s
+            row[f"{samplers} samplers (learner busy)"] = simulated.learner_busy
         rows.append(row)
     return rows

@@ -1,22 +1,21 @@
 """How fast the simulator is: figures and ratios, measured side by side in one run."""
 
+import itertools
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import gymnasium
 import numpy as np
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
 
+from phalanx.bench.cases import Case, Opened, in_words, measure, quotients, report
 from phalanx.bench.config import BenchConfig
+from phalanx.bench.spent import spend
 from phalanx.cage2 import cyborg
 from phalanx.cage2.batch import Batch
 from phalanx.cage2.registration import ENV_ID
@@ -24,102 +23,72 @@ from phalanx.cage2.rules.batch_turn import play_turns
 from phalanx.cage2.rules.scenario import NUM_ACTIONS, RED_AGENTS
 from phalanx.cage2.settings import checked_threads, kinds_of_episodes
 from phalanx.cage2.vector import Cage2VectorEnv
-from phalanx.display import progress_display
-from phalanx.files import write_json
-from phalanx.machine import describe_machine
 
 KERNEL, STEP, SINGLE, ORIGINAL = "kernel", "step()", "gymnasium.make", "original"
 HORIZON = 100
 ACTION_SETS = 16  # batches of random blue actions, used in turn
+COLUMNS = {
+    "how": "how", "red agent": "red_agent", "networks": "num_envs:,", "threads": "threads:d",
+    "dtype": "dtype", "steps/s": "steps_per_s:,", "best": "best_steps_per_s:,",
+}  # fmt: skip
+
+Play = Callable[[Any], object]  # a turn with these actions
 
 
-@dataclass
-class Case:
-    """One way to play with random blue actions, and how fast it was in each round."""
-
-    how: str
-    num_envs: int
-    threads: int
-    red_agent: str
-    dtype: str
-    prepare: Callable[["Case"], Callable[[int], None]]
-    speeds: list[float] = field(default_factory=list)
-
-    def row(self) -> dict[str, Any]:
-        return {
-            "how": self.how,
-            "num_envs": self.num_envs,
-            "threads": self.threads,
-            "red_agent": self.red_agent,
-            "dtype": self.dtype,
-            "steps_per_s": round(statistics.median(self.speeds)),
-            "best_steps_per_s": round(max(self.speeds)),
-        }
-
-
-def play_kernel(case: Case) -> Callable[[int], None]:
+def play_kernel(num_envs: int, threads: int, **game: Any) -> Play:
     """The kernel alone: all that a turn gives is written into the same arrays again."""
-    batch, actions = _batch(case), _actions(case)
-
-    def play(turn: int) -> None:
-        arguments = batch.turn_arguments(actions[turn % ACTION_SETS], batch.shown)
-        batch.team.run(play_turns, arguments)
-
-    return play
+    batch = Batch(num_envs, num_threads=threads, **game)
+    return lambda actions: batch.team.run(play_turns, batch.turn_arguments(actions, batch.shown))
 
 
-def play_step(case: Case) -> Callable[[int], None]:
+def play_step(num_envs: int, threads: int, **game: Any) -> Play:
     """`Cage2VectorEnv.step` as users call it: actions checked, new arrays returned."""
-    envs, actions = (
-        Cage2VectorEnv(
-            case.num_envs,
-            red_agent=case.red_agent,
-            horizon=HORIZON,
-            dtype=case.dtype,
-            seed=0,
-            num_threads=case.threads,
-        ),
-        _actions(case),
-    )
+    envs = Cage2VectorEnv(num_envs, seed=0, num_threads=threads, **game)
     envs.reset()
-    return lambda turn: envs.step(actions[turn % ACTION_SETS]) and None
+    return envs.step
 
 
-def play_single(case: Case) -> Callable[[int], None]:
+def play_single(_one_env: int, _one_thread: int, **game: Any) -> Play:
     """One network through `gymnasium.make`, with the wrappers that it puts on."""
-    env = gymnasium.make(ENV_ID, red_agent=case.red_agent, horizon=HORIZON, dtype=case.dtype)
-    return _play_env(env, _actions(case)[:, 0])
+    return _play_env(gymnasium.make(ENV_ID, **game))
 
 
-def play_original(case: Case) -> Callable[[int], None]:
+def play_original(_one_env: int, _one_thread: int, *, dtype: str, **game: Any) -> Play:
     """The original simulator in the challenge's own wrapper."""
-    env = cyborg.CyborgEnv(red_agent=case.red_agent, horizon=HORIZON)
-    return _play_env(env, _actions(case)[:, 0])
+    return _play_env(cyborg.CyborgEnv(**game))
 
 
-def _play_env(env: gymnasium.Env[Any, Any], actions: Any) -> Callable[[int], None]:
+def _play_env(env: gymnasium.Env[Any, Any]) -> Play:
     env.reset(seed=0)
 
-    def play(turn: int) -> None:
-        *_, truncated, _info = env.step(actions[turn % ACTION_SETS])
+    def play(actions: Any) -> None:
+        *_, truncated, _info = env.step(actions[0])
         if truncated:
             env.reset()
 
     return play
 
 
-def _batch(case: Case) -> Batch:
-    return Batch(
-        case.num_envs,
-        red_agent=case.red_agent,
-        horizon=HORIZON,
-        dtype=case.dtype,
-        num_threads=case.threads,
-    )
+WAYS: dict[str, Callable[..., Play]] = {
+    KERNEL: play_kernel, STEP: play_step, SINGLE: play_single, ORIGINAL: play_original,
+}  # fmt: skip
 
 
-def _actions(case: Case) -> Any:
-    return np.random.default_rng(0).integers(NUM_ACTIONS, size=(ACTION_SETS, case.num_envs))
+@contextmanager
+def playing(how: str, num_envs: int, threads: int, red_agent: str, dtype: str) -> Iterator[Opened]:
+    """One way to play with random blue actions."""
+    play = WAYS[how](num_envs, threads, red_agent=red_agent, horizon=HORIZON, dtype=dtype)
+    random = np.random.default_rng(0)
+    actions = itertools.cycle(random.integers(NUM_ACTIONS, size=(ACTION_SETS, num_envs)))
+    turns = 10 if num_envs < 65536 and how != ORIGINAL else 1  # between two looks at the clock
+
+    def step() -> int:
+        for _ in range(turns):
+            play(next(actions))
+        return turns * num_envs
+
+    step()  # compiles, and touches all memory
+    yield Opened(partial(spend, step=step))
 
 
 # --- measuring ----------------------------------------------------------------------------------
@@ -127,40 +96,25 @@ def _actions(case: Case) -> Any:
 
 def groups(config: BenchConfig) -> Iterator[list[Case]]:
     """Cases that are measured in turn with each other, so that noise falls on all of them."""
-    for red_agent in config.red_agent:
+    for red_agent, num_envs in itertools.product(config.red_agent, config.num_envs):
         original = cyborg.is_installed() and kinds_of_episodes(red_agent) == RED_AGENTS
-        for num_envs in config.num_envs:
-            threads = sorted({1, checked_threads("auto", num_envs)})
-            group = [
-                Case(KERNEL, num_envs, n, red_agent, dtype, play_kernel)
-                for n in threads
-                for dtype in ("uint8", "float32")
-            ]
-            group += [Case(STEP, num_envs, n, red_agent, "float32", play_step) for n in threads]
-            if num_envs == 1:
-                group.append(Case(SINGLE, 1, 1, red_agent, "float32", play_single))
-            if num_envs == nearest(config.num_envs, 4096) and original:
-                group.append(Case(ORIGINAL, 1, 1, red_agent, "int64", play_original))
-            yield group
+        threads = sorted({1, checked_threads("auto", num_envs)})
+        ways = [(KERNEL, num_envs, n, dtype) for n in threads for dtype in ("uint8", "float32")]
+        ways += [(STEP, num_envs, n, "float32") for n in threads]
+        if num_envs == 1:
+            ways.append((SINGLE, 1, 1, "float32"))
+        if num_envs == nearest(config.num_envs, 4096) and original:
+            ways.append((ORIGINAL, 1, 1, "int64"))
+        labels: list[dict[str, Any]] = [
+            {"how": how, "num_envs": size, "threads": n, "red_agent": red_agent, "dtype": dtype}
+            for how, size, n, dtype in ways
+        ]
+        name = f"{red_agent}, {num_envs:,} networks"
+        yield [Case(name, partial(playing, **each), each) for each in labels]
 
 
 def nearest(sizes: Iterable[int], wanted: int) -> int:
     return min(sizes, key=lambda size: abs(size - wanted))
-
-
-def measure(group: list[Case], rounds: int, seconds: float) -> None:
-    """Every case once a round, for about `seconds` each."""
-    plays = [case.prepare(case) for case in group]
-    for play in plays:
-        play(0)  # compiles, and touches all memory
-    for _ in range(rounds):
-        for case, play in zip(group, plays, strict=True):
-            turn, began = 0, time.perf_counter()
-            while (spent := time.perf_counter() - began) < seconds:
-                for _ in range(10 if case.num_envs < 65536 and case.how != ORIGINAL else 1):
-                    play(turn)
-                    turn += 1
-            case.speeds.append(turn * case.num_envs / spent)
 
 
 FIRST_STEP = """
@@ -215,79 +169,38 @@ def measure_start_up() -> dict[str, float]:
 
 def main(config: BenchConfig) -> int:
     """Measure, print the tables, write JSON if asked for."""
-    cases: list[Case] = []
-    everything = list(groups(config))
-    with progress_display("groups") as progress:
-        task = progress.add_task("measuring", total=len(everything) + 1, note="")
-        for group in everything:
-            what = f"{group[0].red_agent}, {group[0].num_envs:,} networks"
-            progress.update(task, description=what)
-            measure(group, config.rounds, config.seconds or 0.0)
-            cases += group
-            progress.advance(task)
-        progress.update(task, description="starting fresh processes")
-        start_up = measure_start_up()
-    rows = [case.row() for case in cases]
-    machine = describe_machine()
-    ratios = side_by_side(rows)
-    show(rows, ratios, start_up, machine)
-    if config.json is not None:
-        result = {"machine": machine, "rows": rows, "ratios": ratios, "start_up": start_up}
-        write_json(config.json, result)
+    skipped = [] if cyborg.is_installed() else [cyborg.HOW_TO_GET_IT]
+    rows = [
+        case.labels | {"steps_per_s": round(case.speed), "best_steps_per_s": round(case.best_speed)}
+        for case in measure(list(groups(config)), config, skipped)
+    ]
+    start_up = measure_start_up()
+    title = "Steps a second, random blue actions (median of rounds)"
+    result = {"rows": rows, "ratios": side_by_side(rows), "start_up": start_up}
+    report(config, title, COLUMNS, result, notes=[in_words(start_up)], skipped=skipped)
     return 0
 
 
 def side_by_side(rows: list[dict[str, Any]]) -> dict[str, float]:
     """Ratios of cases that were measured in turn with each other (and of sizes, in one run)."""
 
-    def speed(how: str, red_agent: str, **wanted: object) -> dict[int, float]:
-        wanted |= {"how": how, "red_agent": red_agent}
-        chosen = [row for row in rows if all(row[name] == value for name, value in wanted.items())]
+    def speed(**wanted: object) -> dict[int, float]:
+        chosen = [row for row in rows if wanted.items() <= row.items()]
         return {row["num_envs"]: row["steps_per_s"] for row in chosen}
 
-    ratios: dict[str, float] = {}
+    pairs: dict[str, tuple[float | None, float | None]] = {}
+    threads = max(row["threads"] for row in rows)
     for red in dict.fromkeys(row["red_agent"] for row in rows):
-        threads = max(row["threads"] for row in rows)
-        for how in (KERNEL, STEP):
-            one = speed(how, red, threads=1, dtype="float32")
-            more = speed(how, red, threads=threads, dtype="float32") if threads > 1 else {}
-            for n in more:
-                ratios[f"{red}: {how}, {n:,} networks, {threads} threads / 1"] = more[n] / one[n]
-        one = speed(KERNEL, red, threads=1, dtype="float32")
+        for how in (STEP, KERNEL):  # `one` is the kernel's from then on
+            one = speed(how=how, red_agent=red, threads=1, dtype="float32")
+            more = speed(how=how, red_agent=red, threads=threads, dtype="float32")
+            for n in more if threads > 1 else ():
+                pairs[f"{red}: {how}, {n:,} networks, {threads} threads / 1"] = more[n], one[n]
         large = [n for n in one if n >= 1000]
         if len(large) > 1:
             few, many = min(large), max(large)
-            name = f"{red}: cost of a step at {many:,} networks / at {few:,}"
-            ratios[name] = one[few] / one[many]
-        for _, original in speed(ORIGINAL, red).items():
+            pairs[f"{red}: cost of a step at {many:,} networks / at {few:,}"] = one[few], one[many]
+        for original in speed(how=ORIGINAL, red_agent=red).values():
             n = nearest(one, 4096)
-            ratios[f"{red}: kernel, {n:,} networks, 1 thread / original"] = one[n] / original
-    return {name: round(ratio, 2) for name, ratio in ratios.items()}
-
-
-def show(
-    rows: list[dict[str, Any]],
-    ratios: dict[str, float],
-    start_up: dict[str, float],
-    machine: dict[str, str],
-) -> None:
-    table = Table(box=SIMPLE_HEAD, title="Steps a second, random blue actions (median of rounds)")
-    for name in ("how", "red agent", "networks", "threads", "dtype", "steps/s", "best"):
-        table.add_column(name, justify="left" if name in ("how", "red agent", "dtype") else "right")
-    for row in rows:
-        table.add_row(
-            row["how"],
-            row["red_agent"],
-            f"{row['num_envs']:,}",
-            str(row["threads"]),
-            row["dtype"],
-            f"{row['steps_per_s']:,}",
-            f"{row['best_steps_per_s']:,}",
-        )
-    Console(width=100).print(table)
-    for name, ratio in ratios.items():
-        print(f"{name}: {ratio:,.2f}")
-    for facts in (start_up, machine):
-        print(", ".join(f"{name} {value}" for name, value in facts.items()))
-    if not cyborg.is_installed():
-        print(f"not compared: {cyborg.HOW_TO_GET_IT}")
+            pairs[f"{red}: kernel, {n:,} networks, 1 thread / original"] = one[n], original
+    return quotients(pairs)

@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import NamedTuple
 
 from phalanx.machine import process_tree
@@ -11,7 +12,7 @@ from phalanx.machine import process_tree
 class Spent(NamedTuple):
     """One measurement."""
 
-    steps: int
+    steps: float
     seconds: float
     cpu_s: float
     """of this process and all below it"""
@@ -20,12 +21,16 @@ class Spent(NamedTuple):
     others_cores: float
     """that processes of other people kept busy meanwhile: with many, the figures mean little"""
 
+    def speed(self) -> float:
+        """Steps a second."""
+        return self.steps / self.seconds
 
-def spend(seconds: float, step: Callable[[], int]) -> Spent:
+
+def spend(seconds: float, step: Callable[[], float]) -> Spent:
     """Repeat `step`, which returns how many steps it took, until the time is over."""
     tree = process_tree() - {os.getpid()}
     below, own, busy = cpu_of(tree), time.process_time(), busy_s()
-    steps, began = 0, time.perf_counter()
+    steps, began = 0.0, time.perf_counter()
     while (spent := time.perf_counter() - began) < seconds:
         steps += step()
     own = time.process_time() - own
@@ -36,14 +41,11 @@ def spend(seconds: float, step: Callable[[], int]) -> Spent:
 
 def cpu_of(pids: set[int]) -> float:
     """Seconds that these processes have computed, with all their threads."""
-    return sum(map(_cpu_s, pids))
-
-
-def _cpu_s(pid: int) -> float:
-    try:
-        return time.clock_gettime((~pid << 3) | 2)  # the process's own clock, see clock_gettime(2)
-    except OSError:  # it has ended
-        return 0.0
+    total = 0.0
+    for pid in pids:
+        with suppress(OSError):  # it has ended
+            total += time.clock_gettime((~pid << 3) | 2)  # its own clock, see clock_gettime(2)
+    return total
 
 
 def busy_s() -> float:

@@ -1,4 +1,4 @@
-"""Ways to step many environments that are measured: our pool, other people's runners, training."""
+"""What is measured in several ways: our pool, training, and programs of other people."""
 
 import json
 import os
@@ -8,32 +8,28 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import wait
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import partial
+from itertools import cycle
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from gymnasium import spaces
 
 import phalanx
+from phalanx.bench.cases import Opened
 from phalanx.bench.spent import Spent, spend
 from phalanx.envs import Pool, make_pool
 from phalanx.errors import MissingError
 from phalanx.training.config import TrainConfig
 from phalanx.training.folder import RunFolder
+from phalanx.training.recipe import open_recipe
+from phalanx.training.run import Run
 
-PEERS = Path(phalanx.__file__).parents[2] / "benchmarks" / "peers.py"
+BENCHMARKS = Path(phalanx.__file__).parents[2] / "benchmarks"
 ACTION_SETS = 16  # batches of random actions, used in turn
 RECENT = 100  # episodes that returns are taken from
-
-
-class Opened(NamedTuple):
-    """Environments that are ready to be stepped."""
-
-    measure: Callable[[float], Spent]  # seconds to spend
-    workers: int
-    recent_return: Callable[[], float] | None = None  # of episodes, where something is learnt
 
 
 @contextmanager
@@ -50,28 +46,28 @@ def our_pool(
         assert isinstance(pool.single_action_space, spaces.Discrete)
         random = np.random.default_rng(0)
         sets = random.integers(pool.single_action_space.n, size=(ACTION_SETS, pool.wait_for))
-        turns = 0
+        actions = cycle(sets)
         pool.reset()
         pool.recv()
 
         def turn() -> int:
-            nonlocal turns
-            turns += 1
-            pool.send(sets[turns % ACTION_SETS])
+            pool.send(next(actions))
             return len(pool.recv().env_ids)
 
-        yield Opened(partial(spend, step=turn), pool.num_workers)
+        yield Opened(partial(spend, step=turn), lambda: {"workers": pool.num_workers})
 
 
 @contextmanager
-def peer(name: str, env: Any, n_envs: int, workers: int, wait_for: int) -> Iterator[Opened]:
-    """A runner of benchmarks/peers.py, in a process of its own that is stopped between rounds."""
-    if not PEERS.exists():
-        raise MissingError("benchmarks/peers.py is only in the source tree")
-    place = f"{env.__module__}:{env.__qualname__}"
-    numbers = map(str, (n_envs, workers, wait_for))
+def program(name: str, *arguments: object) -> Iterator[Opened]:
+    """One of benchmarks/, in a process of its own that is stopped between rounds.
+
+    When it is ready it says so, or what is missing, in a line of JSON; from then on it is given
+    seconds to spend, and answers with what it did.
+    """
+    if not (BENCHMARKS / name).exists():
+        raise MissingError(f"benchmarks/{name} is only in the source tree")
     with subprocess.Popen(
-        [sys.executable, str(PEERS), name, place, *numbers],
+        [sys.executable, str(BENCHMARKS / name), *map(str, arguments)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -82,7 +78,7 @@ def peer(name: str, env: Any, n_envs: int, workers: int, wait_for: int) -> Itera
         answers, questions = child.stdout, child.stdin
         try:
             first = answers.readline()
-            missing = json.loads(first)["missing"] if first else f"{name} cannot run here"
+            missing = json.loads(first)["missing"] if first else "it cannot run here"
             if missing is not None:
                 raise MissingError(missing)
             os.killpg(child.pid, signal.SIGSTOP)  # some spin while they wait
@@ -95,39 +91,32 @@ def peer(name: str, env: Any, n_envs: int, workers: int, wait_for: int) -> Itera
                 os.killpg(child.pid, signal.SIGSTOP)
                 return spent
 
-            yield Opened(measure, workers)
+            yield Opened(measure)
         finally:
-            end(child)
-
-
-def end(child: "subprocess.Popen[str]") -> None:
-    """Let a peer close its environments; if it does not, end it with all its workers."""
-    with suppress(ProcessLookupError):
-        os.killpg(child.pid, signal.SIGCONT)
-    if child.stdin is not None:
-        child.stdin.close()
-    with suppress(subprocess.TimeoutExpired):
-        child.wait(10)
-    with suppress(ProcessLookupError):
-        os.killpg(child.pid, signal.SIGKILL)
+            with suppress(ProcessLookupError, subprocess.TimeoutExpired):
+                os.killpg(child.pid, signal.SIGCONT)
+                questions.close()  # then it closes its environments
+                child.wait(10)
+            with suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)  # with all its workers
 
 
 @contextmanager
-def training(config: TrainConfig, learn_steps: int) -> Iterator[Opened]:
+def training(
+    config: TrainConfig, counted: str = "episodes", learn_steps: int = 0
+) -> Iterator[Opened]:
     """A run as users start it, with its folder and all its logs.
 
-    Its return, if `learn_steps` are given, is that of the last episodes after so many at least.
+    counted: what its speed is of, `episodes` or `steps`.
+    learn_steps: its return, if asked for, is that of the last episodes after so many at least.
     """
-    from phalanx.training.run import Run
-
-    with tempfile.TemporaryDirectory() as place:
-        folder = RunFolder(Path(place) / "run")
+    with tempfile.TemporaryDirectory() as place, closing(RunFolder(Path(place) / "run")) as folder:
         run = Run(config, folder)
 
         def update() -> int:
-            before = run.steps
+            before = getattr(run, counted)
             run.step()
-            return run.steps - before
+            return int(getattr(run, counted) - before)
 
         def measure(seconds: float) -> Spent:
             update()  # as in the middle of a run: the next rollout is under way, if any ever is
@@ -135,17 +124,40 @@ def training(config: TrainConfig, learn_steps: int) -> Iterator[Opened]:
             wait(getattr(run.source, "_pending", ()))  # samplers ahead would play on
             return spent
 
-        def recent_return() -> float:
-            while run.steps < learn_steps:
-                update()
-            recent = [episode.total for episode in run.recent]
-            return float(np.mean(recent[-RECENT:])) if recent else np.nan
+        def facts() -> dict[str, Any]:
+            known = {
+                "workers": run.recipe.num_workers,
+                "updates": run.updates,
+                "learn_s": run.seconds["learn"] + run.seconds["other"],
+                "logging_share": run.seconds["other"] / run.spent_s,
+            }
+            if learn_steps:
+                while run.steps < learn_steps:
+                    update()
+                recent = [episode.total for episode in run.recent]
+                known["return"] = round(float(np.mean(recent[-RECENT:] or [np.nan])), 2)
+            return known
 
         try:
             measure(0.0)
-            yield Opened(
-                measure, run.sampler.pool.num_workers, recent_return if learn_steps else None
-            )
+            run.seconds = dict.fromkeys(run.seconds, 0.0)
+            yield Opened(measure, facts)
         finally:
             run.recipe.close()
-            folder.close()
+
+
+@contextmanager
+def sampling(config: TrainConfig) -> Iterator[Opened]:
+    """Rollouts taken as fast as they come, nothing learnt; steps a second."""
+    with closing(open_recipe(config)) as recipe:
+        shaped = recipe.extension.shaping(1.0)
+        weights, version = recipe.learner.stepper.weights, 0
+
+        def take() -> int:
+            nonlocal version
+            version += 1
+            return int(recipe.source.next(weights, version, shaped).rewards.size)
+
+        for _ in range(2 * config.num_samplers):
+            take()
+        yield Opened(partial(spend, step=take))

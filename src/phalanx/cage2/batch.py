@@ -17,12 +17,13 @@ from phalanx.cage2.settings import (
     RedAgent,
     checked_actions,
     checked_horizon,
-    checked_index,
     checked_num_envs,
     checked_seed,
     checked_threads,
     red_agent_plan,
     rule_set_number,
+    seeds_of_each,
+    whole,
 )
 from phalanx.compiled.rule import records
 from phalanx.compiled.team import ThreadTeam
@@ -69,7 +70,9 @@ class Batch:
         self.horizon = checked_horizon(horizon)
         number = rule_set_number(rules)
         self.num_envs, self.same_step = num_envs, same_step
-        self.first_index = checked_index(first_index)
+        self.first_index = whole(
+            "first_index", first_index, 0, 2**62 - 1, "a whole number, 0 or more"
+        )
         self.team = ThreadTeam(checked_threads(num_threads, num_envs))
 
         self.nets = records(num_envs, NETWORK)
@@ -82,14 +85,10 @@ class Batch:
         """Begin episode 0 with the dice of (seed, index), or with a seed (and index 0) for each."""
         self.team.settle()
         if np.ndim(seed) == 0:
-            seeds = np.full(self.num_envs, checked_seed(seed))  # type: ignore[arg-type]
+            seeds = np.full(self.num_envs, checked_seed(seed), np.uint64)  # type: ignore[arg-type]
             seed_networks(self.nets, seeds, self.first_index, 1)
         else:
-            seeds = np.array([checked_seed(one) for one in seed], np.uint64)  # type: ignore[union-attr]
-            if len(seeds) != self.num_envs:
-                raise ConfigError(
-                    f"got {len(seeds)} seeds for {self.num_envs} networks; give one or one each"
-                )
+            seeds = seeds_of_each(seed, self.num_envs)  # type: ignore[arg-type]
             seed_networks(self.nets, seeds, 0, 0)
         self.begin()
 
@@ -107,12 +106,9 @@ class Batch:
         kind = getattr(chosen, "dtype", type(chosen).__name__)
         if kind != np.bool_ or np.shape(chosen) != (self.num_envs,):
             raise ConfigError(
-                f"which networks to begin anew must be a bool array of shape ({self.num_envs},), "
+                f"which networks to begin again must be a bool array of shape ({self.num_envs},), "
                 f"got {kind} of shape {np.shape(chosen)}"
             )
-        self._begin(chosen)
-
-    def _begin(self, chosen: npt.NDArray[np.bool_]) -> None:
         self.team.settle()
         begin_episodes(self.nets, self.minds, chosen, self.odds, self.shown)
 
@@ -156,7 +152,7 @@ class Batch:
         self.team.settle()
         self.nets[:] = saved["nets"]
         restore_minds(self.minds, saved)
-        self._begin(np.zeros(self.num_envs, np.bool_))
+        self.begin(np.zeros(self.num_envs, np.bool_))  # shows what is there
         self.shown.infected_before[:], self.shown.infected_after[:] = saved["infected"]
 
     def _check_saved(self, saved: dict[str, npt.NDArray[Any]]) -> None:
@@ -179,9 +175,7 @@ class Batch:
             )
         check_networks(saved["nets"])
         check_minds(self.minds, saved)
-        self._check_infected(saved.get("infected"))
-
-    def _check_infected(self, sets: Any) -> None:
+        sets = saved.get("infected")
         if not isinstance(sets, np.ndarray) or sets.shape != (2, self.num_envs):
             raise ConfigError("the saved state does not fit: it does not say what was infected")
         if sets.dtype != np.uint16 or sets.max() >> NUM_HOSTS:

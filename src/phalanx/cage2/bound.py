@@ -233,7 +233,6 @@ def build(first: npt.NDArray[np.uint64], choices: Choices) -> Table:
             out.rewards[:rows].copy(), numbers[which.ravel()], first_choice,
         ))  # fmt: skip
         done += len(words)
-        if done % 2560 == 0: print(done, len(queue), flush=True)
     choice_of_row, chances, rewards, next_states, first_choice = map(
         np.concatenate, zip(*parts, strict=True)
     )

@@ -100,12 +100,10 @@ class CyborgEnv(gymnasium.Env[Array, Any]):
         if seed is not None or self._dice is None:
             begin = seed if seed is not None else int(self.np_random.integers(2**63))
             self._dice = random.Random(begin).getstate()
-        names = list(self._weights)
-        red = (
-            names[0]
-            if len(names) == 1
-            else str(self.np_random.choice(names, p=list(self._weights.values())))
-        )
+        red, *others = self._weights
+        if others:
+            weights = list(self._weights.values())
+            red = str(self.np_random.choice(list(self._weights), p=weights))
         if red not in self._games:
             self._games[red] = self._with_own_dice(lambda: _challenge(red))
             if seed is not None:  # building the game has rolled the dice

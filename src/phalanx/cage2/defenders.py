@@ -25,17 +25,16 @@ from phalanx.cage2.workflow import NUM_TYPES, POSITIONS, TYPE_OF_HOST
 from phalanx.errors import ConfigError, choices
 
 Actions = npt.NDArray[np.int64]
+Array = npt.NDArray[Any]
 
 
 class Defender(Protocol):
     """Chooses actions for N networks, turn by turn, from the start of their episodes to the end."""
 
-    observation: str
+    observation: str = "bits"
     """what `act` is to be shown: bits, history or memory"""
 
-    def act(
-        self, obs: npt.NDArray[Any], alerts: npt.NDArray[np.int8], masks: npt.NDArray[np.bool_]
-    ) -> Actions:
+    def act(self, obs: Array, alerts: Array, masks: Array) -> Actions:
         """Actions [N].
 
         obs: shown last, [N, D]. alerts: host of a reported shell, or NO_HOST, [N]. masks: False for
@@ -43,43 +42,33 @@ class Defender(Protocol):
         """
 
 
-class Sleeper:
+class Sleeper(Defender):
     """Never does anything."""
 
-    observation = "bits"
-
-    def act(
-        self, obs: npt.NDArray[Any], alerts: npt.NDArray[np.int8], masks: npt.NDArray[np.bool_]
-    ) -> Actions:
+    def act(self, obs: Array, alerts: Array, masks: Array) -> Actions:
         return np.full(len(obs), ACTION_SLEEP, np.int64)
 
 
-class RandomDefender:
+class RandomDefender(Defender):
     """Any of the 145 actions, each as likely as the others.
 
     It draws for `width` networks and plays the first of them, so that network i is treated the same
     however many there are.
     """
 
-    observation = "bits"
-
     def __init__(self, seed: int | Sequence[int] = 0, width: int = 1) -> None:
         self._random, self._width = np.random.default_rng(seed), width
 
-    def act(
-        self, obs: npt.NDArray[Any], alerts: npt.NDArray[np.int8], masks: npt.NDArray[np.bool_]
-    ) -> Actions:
+    def act(self, obs: Array, alerts: Array, masks: Array) -> Actions:
         size = len(obs)
         return self._random.integers(NUM_ACTIONS, size=max(size, self._width))[:size]
 
 
-class Reactor:
+class Reactor(Defender):
     """Monitors; when the sensors report a shell, treats that host in the next turn.
 
     What is reported during the treatment goes unnoticed, and so does everything on User0.
     """
-
-    observation = "bits"
 
     def __init__(self, verb: str) -> None:
         self._treat_first_host = action_index(verb, "Defender")
@@ -89,9 +78,7 @@ class Reactor:
         """New episodes begin."""
         self._watching = None
 
-    def act(
-        self, obs: npt.NDArray[Any], alerts: npt.NDArray[np.int8], masks: npt.NDArray[np.bool_]
-    ) -> Actions:
+    def act(self, obs: Array, alerts: Array, masks: Array) -> Actions:
         watched = np.zeros(len(obs), np.bool_) if self._watching is None else self._watching
         treat = watched & (alerts != NO_HOST) & (alerts != USER0)
         self._watching = ~treat
@@ -104,8 +91,6 @@ class Greedy:
     No defender can play it, since none sees the true state: it shows how well an order can be
     followed. Under the `host` rule each of its fixes is compliant.
     """
-
-    observation = "bits"
 
     def __init__(self, orders: npt.NDArray[np.integer[Any]]) -> None:
         self._ranks = POSITIONS[np.asarray(orders)[:, None], TYPE_OF_HOST].astype(np.int64)

@@ -18,6 +18,11 @@ from phalanx.errors import ActionError
 Array = npt.NDArray[Any]
 
 
+def shown_as(name: str, about: str, row: Any = ...) -> Any:
+    """A property: what the batch shows under this name, in all of its networks or one."""
+    return property(lambda self: getattr(self.batch.shown, name)[row], doc=about)
+
+
 class Cage2Env(gymnasium.Env[Array, Any]):
     """One network of CAGE Challenge 2: `gymnasium.make("phalanx/Cage2-v0", red_agent="meander")`.
 
@@ -93,20 +98,9 @@ class Cage2Env(gymnasium.Env[Array, Any]):
         """bool [145]: False for decoys that blue knows it cannot place; they stay legal."""
         return self.batch.action_masks()[0]
 
-    @property
-    def known(self) -> Array:
-        """Whose address red knows: uint8 [13]."""
-        return self.batch.shown.known[0]
-
-    @property
-    def scanned(self) -> Array:
-        """Whose ports red knows: uint8 [13]."""
-        return self.batch.shown.scanned[0]
-
-    @property
-    def access(self) -> Array:
-        """How far red has come: uint8 [13], 0 none, 1 user, 2 root."""
-        return self.batch.shown.access[0]
+    known = shown_as("known", "Whose address red knows: uint8 [13].", 0)
+    scanned = shown_as("scanned", "Whose ports red knows: uint8 [13].", 0)
+    access = shown_as("access", "How far red has come: uint8 [13], 0 none, 1 user, 2 root.", 0)
 
     def render(self) -> str | None:
         """What blue sees beside what is true, as text."""

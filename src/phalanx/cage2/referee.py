@@ -45,7 +45,7 @@ class Referee:
     referee.fixes, referee.compliant    # [N]
 
     fetch() gives the hosts that red holds now. It is called only when a fix has to be judged and
-    what was fetched last is too old; `seconds`, `fetches` and `mean_age` say what that costs.
+    what was fetched last is too old; `seconds`, `fetches` and `age` say what that costs.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Referee:
         self.fixes = np.zeros(len(self._orders), np.int64)
         self.compliant = np.zeros(len(self._orders), np.int64)
         self.turn, self.fetches, self.seconds = 0, 0, 0.0
-        self._ages: list[float] = []
+        self.age = 0  # turns between a fix and the state by which it was judged, in all
         self._state = np.zeros(len(self._orders), np.uint16)
         self._fetched_at = np.full(len(self._orders), NEVER)
         self._unjudged: list[tuple[int, npt.NDArray[np.int64]]] = []
@@ -79,11 +79,6 @@ class Referee:
             self._judge(turn, actions)
         self._unjudged.clear()
 
-    @property
-    def mean_age(self) -> float:
-        """Turns between a fix and the state by which it was judged, on average."""
-        return float(np.mean(self._ages)) if self._ages else 0.0
-
     def _fetch(self, fetch: Fetch, needed: npt.NDArray[np.bool_]) -> None:
         if needed.any():
             began = time.perf_counter()
@@ -96,4 +91,4 @@ class Referee:
         fixing = is_fix(actions)
         followed = judge(self._rule, self._orders, HOST_OF_ACTION[actions], self._state)
         self.compliant += fixing & followed
-        self._ages += np.abs(self._fetched_at - turn)[fixing].tolist()
+        self.age += int(np.abs(self._fetched_at - turn)[fixing].sum())

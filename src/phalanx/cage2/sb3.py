@@ -84,17 +84,17 @@ class Cage2VecEnv(VecEnv):  # type: ignore[misc]
         return super().render(mode) if pictures is None else "\n\n".join(pictures)
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
-        return self.envs.attributes.get(attr_name, self._chosen(indices))
+        return self.envs.get_of(attr_name, self._chosen(indices))
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
         chosen = self._chosen(indices)
-        self.envs.attributes.set(attr_name, [value] * len(chosen), chosen)
+        self.envs.set_of(attr_name, [value] * len(chosen), chosen)
 
     def env_method(
         self, method_name: str, *method_args: Any, indices: Any = None, **method_kwargs: Any
     ) -> list[Any]:
         chosen = self._chosen(indices)
-        return self.envs.attributes.call(method_name, chosen, *method_args, **method_kwargs)
+        return self.envs.call_of(method_name, chosen, *method_args, **method_kwargs)
 
     def env_is_wrapped(self, wrapper_class: type, indices: Any = None) -> list[bool]:
         return [False] * len(self._chosen(indices))  # the networks are records, not environments

@@ -33,26 +33,17 @@ def red_agent_weights(spec: str | Mapping[str, float]) -> dict[str, float]:
     """`"b_line=0.5,meander=0.5"` or a dict of the same as weights by name; one name has the weight
     1.
     """
-    if isinstance(spec, str):
-        parts = [part.strip() for part in spec.split(",")]
-        if len(parts) == 1 and "=" not in spec:
-            spec = {spec: 1.0}
-        elif "=" not in spec:
-            raise ConfigError(
-                f"{spec!r} names several red agents; say how often each attacks: "
-                + ",".join(f"{part}={1 / len(parts):.3g}" for part in parts)
-            )
-        else:
-            pairs = [_weight(part, spec) for part in parts]
-            if len({name for name, _weight in pairs}) < len(pairs):
-                raise ConfigError(f"a red agent is named twice in {spec!r}; give each one weight")
-            spec = dict(pairs)
     weights: dict[str, float] = {}
-    for name, weight in spec.items():
+    for name, weight in spec.items() if isinstance(spec, Mapping) else _pairs(spec):
         agent = ALL_RED_AGENTS[red_agent_number(name)]
         if agent in weights:
             raise ConfigError(f"red agent {agent} is named twice in {spec!r}; give each one weight")
-        weights[agent] = _number(weight, spec)
+        try:
+            weights[agent] = float(weight)
+        except (TypeError, ValueError):
+            raise ConfigError(
+                f"{weight!r} in red agents {spec!r} is not a number; write b_line=0.5,meander=0.5"
+            ) from None
     if not weights or min(weights.values()) < 0 or not abs(sum(weights.values()) - 1) < 1e-6:
         total = sum(weights.values())
         raise ConfigError(
@@ -80,18 +71,17 @@ def kinds_of_episodes(spec: str) -> tuple[str, ...]:
     return ALL_RED_AGENTS if others else RED_AGENTS
 
 
-def _weight(part: str, whole: str) -> tuple[str, float]:
-    name, equals, number = part.partition("=")
-    return name.strip(), _number(number, whole) if equals else float("nan")
-
-
-def _number(weight: object, whole: object) -> float:
-    try:
-        return float(weight)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+def _pairs(spec: str) -> list[tuple[str, float | str]]:
+    """Names and weights, as they are written."""
+    parts = [part.partition("=") for part in spec.split(",")]
+    if "=" in spec:
+        return [(name.strip(), weight if equals else "nan") for name, equals, weight in parts]
+    if len(parts) > 1:
         raise ConfigError(
-            f"{weight!r} in red agents {whole!r} is not a number; write b_line=0.5,meander=0.5"
-        ) from None
+            f"{spec!r} names several red agents; say how often each attacks: "
+            + ",".join(f"{name.strip()}={1 / len(parts):.3g}" for name, _equals, _weight in parts)
+        )
+    return [(spec, 1.0)]
 
 
 def red_agent_plan(
@@ -123,24 +113,25 @@ def rule_set_number(name: str) -> int:
     return RULE_SETS.index(name)
 
 
+def whole(name: str, number: Any, low: int, high: int, wanted: str) -> int:
+    """A whole number of any kind within its range; `wanted` says which, in words."""
+    is_whole = isinstance(number, int | np.integer) and not isinstance(number, bool)
+    if not is_whole or not low <= number <= high:
+        raise ConfigError(f"{name} must be {wanted}, got {number!r}")
+    return int(number)
+
+
 def checked_horizon(horizon: int) -> int:
-    if not _is_whole(horizon) or not 1 <= horizon <= MAX_HORIZON:
-        raise ConfigError(
-            f"horizon must be a whole number from 1 to {MAX_HORIZON}, got {horizon!r}"
-        )
-    return int(horizon)
+    wanted = f"a whole number from 1 to {MAX_HORIZON}"
+    return whole("horizon", horizon, 1, MAX_HORIZON, wanted)
 
 
-def checked_seed(seed: int) -> np.uint64:
-    if not _is_whole(seed) or not 0 <= seed < 2**64:
-        raise ConfigError(f"seed must be a whole number from 0 to 2**64 - 1, got {seed!r}")
-    return np.uint64(seed)
+def checked_seed(seed: int) -> int:
+    return whole("seed", seed, 0, 2**64 - 1, "a whole number from 0 to 2**64 - 1")
 
 
-def checked_num_envs(num_envs: int) -> int:
-    if not _is_whole(num_envs) or num_envs < 1:
-        raise ConfigError(f"num_envs must be a whole number, 1 or more, got {num_envs!r}")
-    return int(num_envs)
+def checked_num_envs(num_envs: int | None) -> int:
+    return whole("num_envs", num_envs, 1, 2**62, "a whole number, 1 or more")
 
 
 def num_envs_of(num_envs: int | None, n_envs: int | None, unsaid: int | None = None) -> int:
@@ -151,17 +142,7 @@ def num_envs_of(num_envs: int | None, n_envs: int | None, unsaid: int | None = N
             f"{n_envs}"
         )
     given = num_envs if n_envs is None else n_envs
-    return checked_num_envs(unsaid if given is None else given)  # type: ignore[arg-type]
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
-
-
-def checked_index(index: int) -> int:
-    if not _is_whole(index) or not 0 <= index < 2**62:
-        raise ConfigError(f"first_index must be a whole number, 0 or more, got {index!r}")
-    return int(index)
+    return checked_num_envs(unsaid if given is None else given)
 
 
 def checked_threads(num_threads: int | str, num_envs: int) -> int:
@@ -170,9 +151,8 @@ def checked_threads(num_threads: int | str, num_envs: int) -> int:
 
     if num_threads == "auto":
         return max(1, min(count_cores(), num_envs // 1024)) if COMPILED else 1
-    if not _is_whole(num_threads) or not 1 <= int(num_threads) <= MAX_THREADS:
-        raise ConfigError(f"num_threads must be 1 to {MAX_THREADS}, or 'auto', got {num_threads!r}")
-    return min(int(num_threads), num_envs) if COMPILED else 1
+    threads = whole("num_threads", num_threads, 1, MAX_THREADS, f"1 to {MAX_THREADS}, or 'auto'")
+    return min(threads, num_envs) if COMPILED else 1
 
 
 def checked_actions(actions: npt.NDArray[Any], num_envs: int) -> npt.NDArray[np.int64]:
@@ -192,3 +172,29 @@ def checked_actions(actions: npt.NDArray[Any], num_envs: int) -> npt.NDArray[np.
             f"action {actions[i]} of environment {i} is not one of 0..{NUM_ACTIONS - 1}"
         )
     return np.ascontiguousarray(actions, np.int64)
+
+
+# --- seeds of a reset, as Gymnasium means them ----------------------------------------------------
+
+Seed = int | Sequence[int | None] | None
+
+
+def spread_seeds(seed: Seed, num_envs: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
+    """A seed for each network, and which networks got one.
+
+    A number s gives network i the seed s + i. In a list, None leaves a network its dice.
+    """
+    if seed is None:
+        return np.zeros(num_envs, np.uint64), np.zeros(num_envs, np.bool_)
+    if not isinstance(seed, Sequence | np.ndarray):
+        first = checked_seed(seed)
+        checked_seed(first + num_envs - 1)
+        return np.arange(num_envs, dtype=np.uint64) + np.uint64(first), np.ones(num_envs, np.bool_)
+    seeds = seeds_of_each([0 if one is None else one for one in seed], num_envs)
+    return seeds, np.array([one is not None for one in seed], np.bool_)
+
+
+def seeds_of_each(seeds: Sequence[int], num_envs: int) -> npt.NDArray[np.uint64]:
+    if len(seeds) != num_envs:
+        raise ConfigError(f"got {len(seeds)} seeds for {num_envs} networks; give one or one each")
+    return np.array([checked_seed(seed) for seed in seeds], np.uint64)

@@ -1,6 +1,8 @@
 """The game as Gymnasium knows many games at once: a compiled batch as a VectorEnv."""
 
-from functools import cached_property
+import inspect
+from collections.abc import Sequence
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -10,18 +12,25 @@ from gymnasium.error import ClosedEnvironmentError, ResetNeeded
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from phalanx.cage2.attributes import Attributes, checked_render_mode
 from phalanx.cage2.batch import Batch
-from phalanx.cage2.env import observation_space
+from phalanx.cage2.env import observation_space, shown_as
 from phalanx.cage2.picture import picture
 from phalanx.cage2.rules.batch_turn import Shown
 from phalanx.cage2.rules.scenario import DEFAULT_RULES, NUM_ACTIONS
-from phalanx.cage2.seeds import Seed, fresh_seeds, spread_seeds
-from phalanx.cage2.settings import RedAgent, num_envs_of
+from phalanx.cage2.settings import RedAgent, Seed, num_envs_of, spread_seeds
 from phalanx.errors import ConfigError, choices
 from phalanx.reset_mask import checked_mask
 
 Array = npt.NDArray[Any]
+BY_NETWORK = (
+    "known", "scanned", "access", "infected_before", "infected_after", "np_random",
+    "np_random_seed",
+)  # fmt: skip
+"""attributes of the batch that have a row for each network"""
+SINGLE = {"observation_space": "single_observation_space", "action_space": "single_action_space"}
+METHODS = ("action_masks", "render")
+"""methods that give each network its own row, and change nothing"""
+WRAPPER_METHODS = ("has_wrapper_attr", "get_wrapper_attr", "set_wrapper_attr")
 
 
 class Cage2VectorEnv(VectorEnv[Array, Array, Array]):
@@ -89,10 +98,11 @@ class Cage2VectorEnv(VectorEnv[Array, Array, Array]):
         self.single_observation_space = observation_space(shown)
         self.single_action_space = spaces.Discrete(NUM_ACTIONS)
         self._reset_done = False
-        self.attributes = Attributes(self)
+        self._own_attributes: dict[str, dict[int, Any]] = {}  # of users, by name and network
         self._generators: tuple[np.random.Generator, ...] | None = None
         if seed is None:
-            self._seeds, self._has_seed = fresh_seeds(num_envs), np.ones(num_envs, np.bool_)
+            self._seeds = np.random.default_rng().integers(2**63, size=num_envs, dtype=np.uint64)
+            self._has_seed = np.ones(num_envs, np.bool_)
             self.batch.give_dice(self._seeds, self._has_seed)
             self.batch.begin()
         else:
@@ -101,30 +111,15 @@ class Cage2VectorEnv(VectorEnv[Array, Array, Array]):
 
     # The truth about each network after the last step: live views, overwritten by the next.
 
-    @property
-    def known(self) -> Array:
-        """Whose address red knows: uint8 [N, 13]."""
-        return self.batch.shown.known
-
-    @property
-    def scanned(self) -> Array:
-        """Whose ports red knows: uint8 [N, 13]."""
-        return self.batch.shown.scanned
-
-    @property
-    def access(self) -> Array:
-        """How far red has come: uint8 [N, 13], 0 none, 1 user, 2 root."""
-        return self.batch.shown.access
-
-    @property
-    def infected_before(self) -> Array:
-        """Hosts that red held before blue's move, as sets: uint16 [N], bit h for host h."""
-        return self.batch.shown.infected_before
-
-    @property
-    def infected_after(self) -> Array:
-        """Hosts that red held after blue's move and before its own: uint16 [N]."""
-        return self.batch.shown.infected_after
+    known = shown_as("known", "Whose address red knows: uint8 [N, 13].")
+    scanned = shown_as("scanned", "Whose ports red knows: uint8 [N, 13].")
+    access = shown_as("access", "How far red has come: uint8 [N, 13], 0 none, 1 user, 2 root.")
+    infected_before = shown_as(
+        "infected_before", "Hosts that red held before blue's move: uint16 [N], bit h for host h."
+    )
+    infected_after = shown_as(
+        "infected_after", "Hosts that red held after blue's move and before its own: uint16 [N]."
+    )
 
     # The bounds of a batch take more memory than the batch: made when somebody asks for them.
 
@@ -256,7 +251,10 @@ class Cage2VectorEnv(VectorEnv[Array, Array, Array]):
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
         """What a method gives for each network ("action_masks", "render"), or an attribute."""
         self._check_open()
-        return self.attributes.call_or_get(name, range(self.num_envs), *args, **kwargs)
+        every = range(self.num_envs)
+        values = self.get_of(name, every)
+        is_method = callable(values[0])
+        return tuple(self.call_of(name, every, *args, **kwargs) if is_method else values)
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
         """An attribute of each network: "access", "np_random_seed", or one's own."""
@@ -272,7 +270,73 @@ class Cage2VectorEnv(VectorEnv[Array, Array, Array]):
                 f"got {len(values)} values of {name} for {self.num_envs} networks; a list must "
                 "have one for each"
             )
-        self.attributes.set(name, values, range(self.num_envs))
+        self.set_of(name, values, range(self.num_envs))
+
+    def get_of(self, name: str, chosen: Sequence[int]) -> list[Any]:
+        """The attribute of each chosen network; what is the same for all is repeated."""
+        if name in self._own_attributes:
+            return [self._own_attribute(name, i) for i in chosen]
+        if name in METHODS:
+            return [
+                lambda *args, i=i, **kw: self.call_of(name, [i], *args, **kw)[0] for i in chosen
+            ]
+        if name in WRAPPER_METHODS:
+            return [partial(self._wrapper_call, name, i) for i in chosen]
+        value = getattr(self, SINGLE.get(name, name))
+        if name in BY_NETWORK:
+            rows = value.copy() if isinstance(value, np.ndarray) else value
+            return [rows[i] for i in chosen]
+        return [value] * len(chosen)
+
+    def set_of(self, name: str, values: Sequence[Any], chosen: Sequence[int]) -> None:
+        """Give each chosen network its value of an attribute that the game does not have."""
+        for_all = {*chosen} == {*range(self.num_envs)}
+        if name == "render_mode" and for_all and len({*values}) == 1:
+            self.render_mode = checked_render_mode(values[0])
+            return
+        if name not in self._own_attributes and self._has(name):
+            raise ConfigError(
+                f"{name} cannot be set network by network: the networks are one batch, and what "
+                "they play is decided when it is made; make another batch"
+            )
+        self._own_attributes.setdefault(name, {}).update(zip(chosen, values, strict=True))
+
+    def call_of(self, name: str, chosen: Sequence[int], *args: Any, **kwargs: Any) -> list[Any]:
+        """What a method gives for each chosen network."""
+        if name in METHODS:
+            rows = getattr(self, name)(*args, **kwargs)
+            return [None if rows is None else rows[i] for i in chosen]
+        methods = self.get_of(name, chosen)
+        if name not in (*WRAPPER_METHODS, *self._own_attributes) and callable(getattr(self, name)):
+            raise ConfigError(
+                f"{name} plays all networks at once and cannot be called for each; call it of the "
+                f"batch, or one of {', '.join(METHODS)} here"
+            )
+        return [method(*args, **kwargs) for method in methods]
+
+    def _wrapper_call(self, method: str, i: int, name: str, *value: Any, **_kwargs: Any) -> Any:
+        """As Gymnasium's wrappers answer; nothing is wrapped around a network."""
+        if method == "set_wrapper_attr":
+            self.set_of(name, value, [i])
+            return True
+        if method == "get_wrapper_attr":
+            return self.get_of(name, [i])[0]
+        return i in self._own_attributes.get(name, {}) or self._has(name)
+
+    def _own_attribute(self, name: str, i: int) -> Any:
+        if i not in self._own_attributes[name]:
+            raise AttributeError(f"network {i} has no attribute {name!r}: it was set for others")
+        return self._own_attributes[name][i]
+
+    def _has(self, name: str) -> bool:
+        """Whether the game has it: as an attribute, or as a setting that was given to it."""
+        return name in inspect.signature(type(self)).parameters or hasattr(self, name)
 
     def close_extras(self, **kwargs: Any) -> None:
         self.batch.close()
+
+
+def checked_render_mode(mode: str | None) -> str | None:
+    if mode not in (None, "ansi"):
+        raise ConfigError(f"render_mode of a batch must be 'ansi' (text) or left out, got {mode!r}")
+    return mode

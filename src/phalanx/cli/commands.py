@@ -60,12 +60,12 @@ COMMANDS = {
     ),
     "export": Command(
         "Write the policy of a run as one file that `phalanx evaluate` and Python can play.",
-        "play.export_config:ExportConfig",
+        "play.export:ExportConfig",
         "phalanx export runs/first agent.npz",
     ),
     "verify": Command(
         "Replay recorded games of the original; a difference is named, and gives exit code 1.",
-        "verify.config:VerifyConfig",
+        "cli.verify:VerifyConfig",
         "phalanx verify --json equal.json",
     ),
     "bench": Command(
@@ -84,25 +84,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except PhalanxError as error:
-        print(f"phalanx: {in_one_line(error)}", file=sys.stderr)
-        return 2
+        code, why = 2, str(error)
     except KeyboardInterrupt:
-        print("phalanx: interrupted", file=sys.stderr)
-        return 130
+        code, why = 130, "interrupted"
     except BrokenPipeError:  # `| head` has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except MemoryError as error:
-        print(f"phalanx: not enough memory ({error}); ask for less at a time", file=sys.stderr)
-        return 2
+        code, why = 2, f"not enough memory ({error}); ask for less at a time"
     except (OSError, UnicodeEncodeError) as error:
-        print(f"phalanx: reading or writing failed: {in_one_line(error)}", file=sys.stderr)
-        return 1
+        code, why = 1, f"reading or writing failed: {error}"
+    print(f"phalanx: {in_one_line(why)}", file=sys.stderr)
+    return code
 
 
-def in_one_line(error: BaseException) -> str:
+def in_one_line(why: str) -> str:
     """What an error says, whatever a file or a name has put into it: one line, and not too long."""
-    line = " ".join(str(error).split())
+    line = " ".join(why.split())
     line = "".join(char if char.isprintable() else "?" for char in line)
     return line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]} ..."
 

@@ -3,8 +3,7 @@
 import sys
 
 from phalanx.files import write_json
-from phalanx.play.cells import Cell
-from phalanx.play.evaluate import play
+from phalanx.play.cells import Cell, play_cells
 from phalanx.play.evaluate_config import EvaluateConfig
 from phalanx.play.players import open_players, remarks
 from phalanx.play.scores import Scores
@@ -21,7 +20,7 @@ def main(config: EvaluateConfig) -> int:
     cells: list[Cell] = []
     complete = False
     try:
-        for cell in play(config, players, None, progress=True):
+        for cell in play_cells(config, players, progress=True):
             cells.append(cell)
         complete = True
     except KeyboardInterrupt:

@@ -1,7 +1,6 @@
 """The command `phalanx export`."""
 
-from phalanx.play.export import export
-from phalanx.play.export_config import ExportConfig
+from phalanx.play.export import ExportConfig, export
 
 
 def main(config: ExportConfig) -> int:

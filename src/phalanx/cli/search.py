@@ -1,18 +1,17 @@
 """The command `phalanx search`: a live table of the best orders, and the last table."""
 
 import sys
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
 from phalanx.cage2.workflow import order_name, short_name
-from phalanx.display import new_table, progress_display
+from phalanx.display import new_table, plus_minus, progress_display
 from phalanx.errors import MissingError
 from phalanx.search.config import SearchConfig
 from phalanx.search.search import Search, search
 from phalanx.statistics import half_width
-from phalanx.training.compliance import compliance_in_words, compliance_of, passes_gate
+from phalanx.training.cage2_extension import compliance_in_words, compliance_of, passes_gate
 from phalanx.training.run import Run
 from phalanx.trust import asked_again
 
@@ -42,8 +41,8 @@ def main(config: SearchConfig) -> int:
         f"{len(found.config.candidates())} orders tried; folder {found.folder.path}"
     )
     if found.stopped:
-        if found.workshop.unfinished:
-            print(f"and {found.workshop.unfinished:,} of a training that was under way, saved")
+        if found.trainer.unfinished:
+            print(f"and {found.trainer.unfinished:,} of a training that was under way, saved")
         again = f"--resume {found.folder.path}{asked_again(found.config.as_dict())}"
         print(f"stopped; continue with phalanx search {again}", file=sys.stderr)
         return 130
@@ -94,23 +93,21 @@ def how_it_goes(found: Search, run: Run | None) -> str:
 
 def best_so_far(found: Search) -> Table:
     """The best orders by what is believed of them; below those that came nearest to the gate."""
-    title = f"best of {len(found.visits)} orders tried"
-    table = new_table(title, *COLUMNS, "believed", words=("workflow", "believed"))
-    beliefs = found.beliefs
+    title, rows = f"best of {len(found.visits)} orders tried", []
+    surrogate = found.surrogate()
     by_number = {visit.workflow: visit for visit in found.visits}
-    passed = beliefs.ranking()
-    others = [number for number in beliefs.nearest_to_passing() if number not in passed]
+    passed = surrogate.ranking()
+    others = [number for number in surrogate.nearest_to_passing() if number not in passed]
     for number in (passed + others)[:SHOWN]:
         visit = by_number[number]
         reach = half_width(visit.stderr, visit.measured_episodes)
-        measured = _pair(visit.measured_return, reach)
-        believed = _pair(beliefs.returns.mean[number], SURE * beliefs.returns.std[number])
-        table.add_row(
-            short_name(number), str(number), measured,
+        believed = plus_minus(surrogate.returns.mean[number], SURE * surrogate.returns.std[number])
+        rows.append([
+            short_name(number), str(number), plus_minus(visit.measured_return, reach),
             f"{visit.compliance or 0:.1%}", f"{visit.fixes_per_episode:.1f}",
             believed if visit.passed else "did not pass the gate",
-        )  # fmt: skip
-    return table
+        ])  # fmt: skip
+    return new_table(title, (*COLUMNS, "believed"), rows, words=("workflow", "believed"))
 
 
 def show_shard(found: Search) -> None:
@@ -128,15 +125,18 @@ def show_results(found: Search) -> None:
         f"{config.red_agent}, {config.horizon} turns, rules {config.rules}: mean return ± 95 %, "
         f"{config.confirm_episodes} fresh episodes each"
     )
-    table = new_table(title, *COLUMNS, "what", words=("workflow", "what"))
-    for row in found.confirmed:
-        number = row["workflow"]
-        table.add_row(
-            "-" if number is None else short_name(number), "-" if number is None else str(number),
-            _pair(row["mean"], row["high"] - row["mean"]),
+    rows = [
+        [
+            "-" if row["workflow"] is None else short_name(row["workflow"]),
+            "-" if row["workflow"] is None else str(row["workflow"]),
+            plus_minus(row["mean"], row["high"] - row["mean"]),
             "-" if row["compliance"] is None else f"{row['compliance']:.1%}",
-            f"{row['fixes_per_episode']:.1f}", row["name"],
-        )  # fmt: skip
+            f"{row['fixes_per_episode']:.1f}",
+            row["name"],
+        ]
+        for row in found.confirmed
+    ]
+    table = new_table(title, (*COLUMNS, "what"), rows, words=("workflow", "what"))
     Console(width=100).print(table)
     assert found.winner is not None
     print(
@@ -160,7 +160,3 @@ def show_results(found: Search) -> None:
             f"winner minus the learner without workflows, at {config.total_episodes:,} episodes "
             f"each and on the same dice: {d['mean']:+.2f} ± {d['high'] - d['mean']:.2f}"
         )
-
-
-def _pair(mean: Any, reach: Any) -> str:
-    return f"{mean:.2f} ± {reach:.2f}"

@@ -2,7 +2,7 @@
 
 import sys
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.text import Text
 
 from phalanx.cluster.sweep import Sweep, sweep
@@ -45,31 +45,24 @@ def main(config: SweepConfig) -> int:
 
 def show(swept: Sweep) -> None:
     """The combinations, best first, and below each the trials of it that did not finish."""
-    names = ("combination", "seeds", "mean return", "episodes/s", "folder")
-    words = ("combination", "seeds", "folder")
-    table = new_table(None, *names, words=words, overflow="fold")
+    rows: list[list[RenderableType]] = []
     for one in swept.ranking():
+        name = Text(one.name.replace(" ", "\n"))
         if one.seeds:
-            table.add_row(
-                _lines(one.name), ",".join(map(str, one.seeds)), _pair(one.mean, one.half_width),
-                f"{one.episodes_per_s:,.0f}", Text(one.folder),
-            )  # fmt: skip
+            mean = f"{one.mean:.2f}" + (
+                "" if one.half_width is None else f" ± {one.half_width:.2f}"
+            )
+            seeds = ",".join(map(str, one.seeds))
+            rows.append([name, seeds, mean, f"{one.episodes_per_s:,.0f}", Text(one.folder)])
         for trial in swept.config.trials:
             outcome = swept.outcome(trial)
             if trial.combination == one.name and outcome.state != "finished":
                 what = outcome.error or str(trial.path.relative_to(swept.path))
-                table.add_row(
-                    _lines(one.name), str(trial.config.seed), outcome.state, "", Text(what)
-                )
+                rows.append([name, str(trial.config.seed), outcome.state, "", Text(what)])
+    names = ("combination", "seeds", "mean return", "episodes/s", "folder")
+    words = ("combination", "seeds", "folder")
+    table = new_table(None, names, rows, words, overflow="fold")
     Console(width=max(100, Console().width)).print(table)
     several = any(len(one.seeds) > 1 for one in swept.ranking())
     over = "over seeds (Student's t)" if several else "over the last episodes of one seed"
     print(f"return of the last episodes in training ± its 95 % interval {over}")
-
-
-def _lines(combination: str) -> Text:
-    return Text(combination.replace(" ", "\n"))
-
-
-def _pair(mean: float | None, half_width: float | None) -> str:
-    return f"{mean:.2f}" + ("" if half_width is None else f" ± {half_width:.2f}")

@@ -1,17 +1,38 @@
 """The command `phalanx verify`: how many steps were replayed, and where the first one differs."""
 
-import dataclasses
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 
-from phalanx.files import write_json
-from phalanx.verify.config import VerifyConfig
-from phalanx.verify.replay import GAMES, verify
+from phalanx.cage2.settings import rule_set_number
+from phalanx.files import check_writable, write_json
+from phalanx.settings.fields import checked
+
+
+@checked
+@dataclass(frozen=True, kw_only=True)
+class VerifyConfig:
+    """Replay recorded games of the original; a difference is named, and gives exit code 1."""
+
+    folder: Path | None = field(default=None, metadata={"positional": True})
+    """folder with codebook.json and .npz traces; the games that come with phalanx if not given"""
+    rules: str | None = None
+    """the rule set the traces must be of; taken from codebook.json if not given"""
+    json: Path | None = None
+    """also write the result to this file"""
+
+    def __post_init__(self) -> None:
+        if self.rules is not None:
+            rule_set_number(self.rules)
+        check_writable(self.json)
 
 
 def main(config: VerifyConfig) -> int:
     """Print episodes, steps, mismatches and the first of them; exit code 1 if there is one."""
+    from phalanx.verify.replay import GAMES, verify  # compiled, which its help is not to wait for
+
     result = verify(config.folder or GAMES / (config.rules or ""), config.rules)
     if config.json is not None:
-        write_json(config.json, dataclasses.asdict(result))
+        write_json(config.json, asdict(result))
     print(
         f"rules {result.rules}: {result.episodes} episodes, {result.steps} steps, "
         f"{result.mismatches} mismatches"

@@ -1,6 +1,5 @@
 """Whether a process that we depend on still lives, by a connection to it on which nobody speaks."""
 
-import contextlib
 import socket
 import threading
 import time
@@ -49,7 +48,7 @@ class Lifeline:
         return False
 
     def _hold(self) -> bool:
-        """Connect anew: the other end may hang up on whoever says nothing."""
+        """Connect again: the other end may hang up on whoever says nothing."""
         try:
             self._socket = _connect(self._address)
         except OSError:
@@ -67,11 +66,12 @@ def _connect(address: str) -> socket.socket:
     """address: the path of a socket, or HOST:PORT."""
     if address.startswith("/"):
         line = socket.socket(socket.AF_UNIX)
-        with contextlib.ExitStack() as unless_connected:
-            unless_connected.callback(line.close)
-            line.settimeout(CONNECT_S)
+        line.settimeout(CONNECT_S)
+        try:
             line.connect(address)
-            unless_connected.pop_all()
+        except OSError:
+            line.close()
+            raise
     else:
         host, _, port = address.rpartition(":")
         line = socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_S)

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 with contextlib.suppress(ImportError):  # only Linux has all that is needed here
     import fcntl
@@ -54,11 +55,16 @@ def cleaned_up() -> Iterator[str]:
 def remove_abandoned(place: str) -> None:
     """Clean up after those of our own who ended without: nobody holds the lock of their folder."""
     for entry in os.scandir(place):
-        if entry.name.startswith(PREFIX) and _is_own_folder(entry):
-            with contextlib.suppress(OSError), open(_at(entry.path), opener=_as_it_is) as owner:
-                if owner.read(len(IS_OURS) + 1) == IS_OURS:
-                    fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    clean_up(entry.path)
+        # What is not ours, is a link, or is locked, is left alone.
+        with contextlib.suppress(OSError):
+            is_mine = entry.stat(follow_symlinks=False).st_uid == os.geteuid()
+            is_folder = entry.is_dir(follow_symlinks=False)
+            if entry.name.startswith(PREFIX) and is_mine and is_folder:
+                flags = os.O_NOFOLLOW | os.O_NONBLOCK
+                with open(os.open(os.path.join(entry.path, OWNER), flags)) as owner:
+                    if owner.read(len(IS_OURS) + 1) == IS_OURS:
+                        fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                        clean_up(entry.path)
 
 
 def clean_up(folder: str) -> None:
@@ -81,17 +87,14 @@ def main(pid: int, folder: str) -> None:
         poll.register(os.pidfd_open(pid), select.POLLIN)
         if os.getppid() == pid:
             poll.poll()
-    if not _farewell():
+    os.set_blocking(0, False)
+    farewell = b""
+    with contextlib.suppress(BlockingIOError):  # a child of theirs holds the other end too
+        farewell = os.read(0, 1)
+    if not farewell:
         with contextlib.suppress(OSError):
             print(LAST_WORDS, file=sys.stderr, flush=True)
     clean_up(folder)
-
-
-def _farewell() -> bytes:
-    os.set_blocking(0, False)
-    with contextlib.suppress(BlockingIOError):  # a child of theirs holds the other end too
-        return os.read(0, 1)
-    return b""
 
 
 def _kill_all_of(folder: str) -> bool:
@@ -111,44 +114,24 @@ def _kill_all_of(folder: str) -> bool:
 
 def _is_of(process: str, folder: str) -> bool:
     """Whether a process has the mark; where Ray's title lies over it, whether its log is there."""
-    if f"{MARK}={folder}".encode() in _read(f"{process}/environ").split(b"\0"):
+    if f"{MARK}={folder}".encode() in Path(process, "environ").read_bytes().split(b"\0"):
         return True
-    if not _read(f"{process}/cmdline").startswith(b"ray::"):
+    if not Path(process, "cmdline").read_bytes().startswith(b"ray::"):
         return False
     files = (os.readlink(entry.path) for entry in os.scandir(f"{process}/fd"))
     return any(file.startswith(folder + "/") for file in files)
 
 
-def _read(path: str) -> bytes:
-    with open(path, "rb") as file:
-        return file.read()
-
-
 @contextlib.contextmanager
 def _claimed(folder: str) -> Iterator[int]:
     """Hold the lock of a folder; it has its name only when it is locked."""
-    new = _at(folder) + ".new"
-    with open(new, "x") as owner:
+    path = os.path.join(folder, OWNER)
+    with open(f"{path}.new", "x") as owner:
         owner.write(IS_OURS)
         owner.flush()
         fcntl.flock(owner, fcntl.LOCK_EX)
-        os.rename(new, _at(folder))
+        os.rename(f"{path}.new", path)
         yield owner.fileno()
-
-
-def _is_own_folder(entry: "os.DirEntry[str]") -> bool:
-    with contextlib.suppress(OSError):
-        is_mine = entry.stat(follow_symlinks=False).st_uid == os.geteuid()
-        return is_mine and entry.is_dir(follow_symlinks=False)
-    return False
-
-
-def _as_it_is(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
-
-
-def _at(folder: str) -> str:
-    return os.path.join(folder, OWNER)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ time: that raises an error while there is still time to save things.
 """
 
 import contextlib
-import io
 import logging
 import os
 import secrets
@@ -14,8 +13,8 @@ import socket
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from typing import Any
 
 from phalanx.cluster.lifeline import Lifeline
 from phalanx.cluster.own_ray import MARK, cleaned_up
@@ -64,33 +63,19 @@ def connected(address: str | None) -> Iterator[Any]:
     """
     with contextlib.ExitStack() as until_the_end:
         until_the_end.enter_context(_quiet_log())
-        until_the_end.enter_context(_environment(QUIET | (OWN if address is None else SOON)))
-        if address is None:
-            if not LINUX:
-                raise ConfigError("phalanx starts Ray only on Linux: give --ray-address HOST:PORT")
-            _ask_for_a_token()
+        if address is None and not LINUX:
+            raise ConfigError("phalanx starts Ray only on Linux: give --ray-address HOST:PORT")
+        settings = QUIET | (OWN | _own_token() if address is None else SOON)
+        until_the_end.enter_context(_changed(os.environ, settings))
         ray = import_ray()
         folder = None
         if not ray.is_initialized():
-            folder = until_the_end.enter_context(cleaned_up()) if address is None else None
+            if address is None:
+                folder = until_the_end.enter_context(cleaned_up())
             until_the_end.callback(ray.shutdown)
             _join(ray, address, folder)
         with _watched(ray, head_away_s=0.0 if folder else HEAD_AWAY_S):
             yield ray
-
-
-def connect(address: str | None) -> Callable[[], None]:
-    """The same until what is returned is called."""
-    stack = contextlib.ExitStack()
-    stack.enter_context(connected(address))
-    return stack.close
-
-
-@contextlib.contextmanager
-def silence() -> Iterator[None]:
-    """What Ray's threads print to standard output whenever a process dies."""
-    with contextlib.redirect_stdout(io.StringIO()):
-        yield
 
 
 @contextlib.contextmanager
@@ -144,26 +129,23 @@ def run_tasks(
     except ray.exceptions.RayError as error:
         if isinstance(error, PhalanxError):  # a task's own, which Ray has made one of its own too
             raise
-        raise WorkerError(f"a task on Ray failed: {last_line(error)}") from None
+        raise WorkerError(f"a task on Ray failed: {lines_of(error)[-1]}") from None
 
 
-class Workplace(NamedTuple):
-    """Where a process works and imports from."""
-
-    folder: str
-    imports: list[str]
+Workplace = tuple[str, list[str]]  # where a process works, and where it imports from
 
 
 def workplace() -> Workplace:
     """That of this process, for one elsewhere to `move_to`."""
-    return Workplace(os.getcwd(), [place or os.getcwd() for place in sys.path])
+    return os.getcwd(), [place or os.getcwd() for place in sys.path]
 
 
 def move_to(place: Workplace) -> None:
     """Work there too, if there is such a folder here; what only that place has can be imported."""
-    sys.path.extend(folder for folder in place.imports if folder not in sys.path)
+    folder, imports = place
+    sys.path.extend(path for path in imports if path not in sys.path)
     with contextlib.suppress(OSError):
-        os.chdir(place.folder)
+        os.chdir(folder)
 
 
 def _run_task(place: Workplace, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -188,24 +170,23 @@ def _join(ray: Any, address: str | None, folder: str | None) -> None:
         "logging_level": logging.CRITICAL,
         "job_config": _job_config(ray),
     }
-    worker, constants = ray._private.worker, ray._private.ray_constants
-    with contextlib.ExitStack() as meanwhile:
-        # It prints pages of a raylet's log for each process that dies.
-        meanwhile.enter_context(_replaced(worker, "listen_error_messages", lambda *_unused: None))
+    # It prints pages of a raylet's log for each process that dies.
+    silent = {"listen_error_messages": lambda *_unused: None}
+    with _changed(vars(ray._private.worker), silent):
         if folder is None:
             _join_at(ray, str(address), how)
             return
         # For a Ray that was imported before OWN said the same.
-        meanwhile.enter_context(_replaced(constants, "ENABLE_RAY_CLUSTER", False))
-        meanwhile.enter_context(_environment({MARK: folder, "TMPDIR": folder}))
-        ray.init(
-            address="local",
-            num_cpus=count_cores(),
-            object_store_memory=STORE_BYTES,
-            include_dashboard=False,
-            _temp_dir=os.path.join(folder, "r"),  # Ray lets all the world into it
-            **how,
-        )
+        loopback = _changed(vars(ray._private.ray_constants), {"ENABLE_RAY_CLUSTER": False})
+        with loopback, _changed(os.environ, {MARK: folder, "TMPDIR": folder}):
+            ray.init(
+                address="local",
+                num_cpus=count_cores(),
+                object_store_memory=STORE_BYTES,
+                include_dashboard=False,
+                _temp_dir=os.path.join(folder, "r"),  # Ray lets all the world into it
+                **how,
+            )
 
 
 def _job_config(ray: Any) -> Any:
@@ -223,19 +204,18 @@ def _join_at(ray: Any, address: str, how: Mapping[str, Any]) -> None:
             ray.init(address=address, **how)
     except (OSError, RuntimeError, ValueError) as error:
         reason = " ".join(str(error).split())
-        if "InvalidAuthToken" in str(error.__cause__):
-            raise ConfigError(
-                f"--ray-address {address}: the cluster wants its token; set RAY_AUTH_MODE=token "
-                "and RAY_AUTH_TOKEN to what `ray get-auth-token` says on its head"
-            ) from None
-        if "ersion mismatch" in reason:
-            raise ConfigError(
-                f"--ray-address {address}: {reason}; install the same on both"
-            ) from None
-        raise ConfigError(
+        what = (
             f"cannot join Ray at {address} ({reason[:200]}); start one with `ray start --head`, or "
             "leave out --ray-address"
-        ) from None
+        )
+        if "InvalidAuthToken" in str(error.__cause__):
+            what = (
+                f"--ray-address {address}: the cluster wants its token; set RAY_AUTH_MODE=token "
+                "and RAY_AUTH_TOKEN to what `ray get-auth-token` says on its head"
+            )
+        elif "ersion mismatch" in reason:
+            what = f"--ray-address {address}: {reason}; install the same on both"
+        raise ConfigError(what) from None
 
 
 @contextlib.contextmanager
@@ -258,16 +238,6 @@ def _watched(ray: Any, head_away_s: float) -> Iterator[None]:
 _lifelines: list[Lifeline] = []
 
 
-@contextlib.contextmanager
-def _replaced(module: Any, name: str, value: Any) -> Iterator[None]:
-    before = getattr(module, name)
-    setattr(module, name, value)
-    try:
-        yield
-    finally:
-        setattr(module, name, before)
-
-
 def check_that_somebody_listens(address: str) -> None:
     """Ray itself would try for half a minute."""
     if address == "auto":
@@ -284,28 +254,31 @@ def check_that_somebody_listens(address: str) -> None:
         ) from None
 
 
-def _ask_for_a_token() -> None:
+def _own_token() -> dict[str, str]:
     """Nobody else can talk to our own Ray, and its token is not left in the home folder.
 
-    Ray reads this once, when it is imported. A process that has imported it before has Ray's own
-    token, which lies there.
+    Ray reads this once, when it is imported: one that is started again has the same. A process
+    that has imported it before us has Ray's own token, which lies there.
     """
     if "ray" not in sys.modules and "RAY_AUTH_MODE" not in os.environ:
-        os.environ.update(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32))
+        _token.update(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32))
+    return _token
+
+
+_token: dict[str, str] = {}
 
 
 @contextlib.contextmanager
-def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
+def _changed(values: MutableMapping[str, Any], changes: Mapping[str, Any]) -> Iterator[None]:
+    """Other values for some names, such as of os.environ or of a module, until the end."""
+    before = {name: values[name] for name in changes if name in values}
+    values.update(changes)
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        for name in changes:
+            values.pop(name, None)
+        values.update(before)
 
 
 @contextlib.contextmanager
@@ -336,14 +309,13 @@ def _quiet_log() -> Iterator[None]:
             log.setLevel(before)
 
 
-def first_line(error: BaseException) -> str:
-    return _lines(error)[0]
-
-
-def last_line(error: BaseException) -> str:
-    return _lines(error)[-1]
-
-
-def _lines(error: BaseException) -> list[str]:
+def lines_of(error: BaseException) -> list[str]:
+    """What an error says; at least its name."""
     lines = [line.strip() for line in str(error).splitlines()]
     return [line for line in lines if line] or [type(error).__name__]
+
+
+def in_one_line(error: BaseException) -> str:
+    """What an error says, and what it is if it is none of ours."""
+    kind = "" if isinstance(error, PhalanxError) else f"{type(error).__name__}: "
+    return kind + " ".join(str(error).split())

@@ -47,8 +47,5 @@ def make_env(env_config: Mapping[str, Any]) -> Cage2Env | Cage2VectorEnv:
     if num_envs is None:
         return Cage2Env(**settings)
     return Cage2VectorEnv(
-        num_envs,
-        autoreset_mode=AutoresetMode.NEXT_STEP,
-        num_threads=1,
-        **settings,
+        num_envs, autoreset_mode=AutoresetMode.NEXT_STEP, num_threads=1, **settings
     )

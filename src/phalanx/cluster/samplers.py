@@ -6,6 +6,7 @@ one reference. To the loops of training a remote sampler is a sampler like any o
 """
 
 import contextlib
+import copy
 import os
 import time
 import warnings
@@ -17,39 +18,24 @@ import numpy as np
 
 import phalanx
 from phalanx.cage2.rules.scoring import Orders
-from phalanx.cage2.settings import kinds_of_episodes
 from phalanx.cluster.ray import (
     Workplace,
-    connect,
+    connected,
     fetch,
-    first_line,
     import_ray,
-    last_line,
+    in_one_line,
+    lines_of,
     living_ray,
     move_to,
     workplace,
 )
-from phalanx.compiled.team import ThreadTeam
 from phalanx.envs.faults import Fault, FaultLog
-from phalanx.errors import ConfigError, PhalanxError, WorkerError
-from phalanx.learn.compiled.stepper import CompiledStepper
-from phalanx.learn.rollout import Arrays, Rollout, side_by_side
-from phalanx.learn.sampler import Stopped
-from phalanx.training.builders import open_recipe
-from phalanx.training.cage2_extension import Cage2Extension
+from phalanx.errors import ConfigError, WorkerError
+from phalanx.learn.rollout import Arrays, Rollout, Stopped, side_by_side
 from phalanx.training.config import TrainConfig
-from phalanx.training.extension import Extension
-from phalanx.training.on_cage2 import make_policy, orders_of
-from phalanx.training.on_pool import open_intake, open_networks
-from phalanx.training.recipe import (
-    Network,
-    Recipe,
-    count_threads,
-    find_network,
-    open_learner,
-    open_source,
-    plain_is_asked,
-)
+from phalanx.training.on_cage2 import open_stepper, orders_of
+from phalanx.training.on_pool import open_networks
+from phalanx.training.recipe import Network, Recipe, open_recipe, recipe_of
 
 START_S = 120.0  # in which samplers must have opened their environments, or be back
 POLL_S = 0.2  # between looks at whether the run is to stop
@@ -64,7 +50,7 @@ class Player:
     def __init__(
         self, config: TrainConfig, first_index: int, place: Workplace | None = None
     ) -> None:
-        self.error, self.played = "", 0
+        self.error, self.played, self._faults_told = "", 0, 0
         if place is not None:
             move_to(place)
         try:
@@ -72,8 +58,7 @@ class Player:
             self.recipe = open_recipe(config, first_index=first_index)
             self.sampler = self.recipe.sampler
         except Exception as error:  # it would arrive as pages of Ray's
-            kind = "" if isinstance(error, PhalanxError) else f"{type(error).__name__}: "
-            self.error = kind + " ".join(str(error).split())
+            self.error = in_one_line(error)
 
     def describe(self) -> dict[str, Any]:
         """Who and where it is, and what its environments take and give."""
@@ -89,8 +74,8 @@ class Player:
             facts["spaces"] = pool.single_observation_space, pool.single_action_space
         return facts
 
-    def collect(self, weights: Any, version: int, shaping: Any, prices: Any) -> tuple[Any, Any]:
-        """One rollout with these weights, and the returns of the episodes under way."""
+    def collect(self, weights: Any, version: int, shaping: Any, prices: Any) -> tuple[Any, ...]:
+        """One rollout with these weights, the returns of the episodes under way, what failed."""
         if prices is not None:
             self.sampler.orders.gains[:], self.sampler.orders.costs[:] = prices
         self.sampler.set_weights(weights, version)
@@ -98,7 +83,13 @@ class Player:
         # What lies in the object store is read-only: the game would be compiled once more for that.
         if shaping is not None:
             shaping = shaping._replace(weights=shaping.weights.copy())
-        return self.sampler.collect(shaping), np.array(self.sampler.running)
+        return self.sampler.collect(shaping), np.array(self.sampler.running), self.new_faults()
+
+    def new_faults(self) -> list[Fault]:
+        """What has failed in the environments since this was asked before."""
+        new = getattr(self.sampler, "faults", [])[self._faults_told :]
+        self._faults_told += len(new)
+        return new
 
     def save(self) -> Arrays:
         return self.sampler.save()
@@ -110,50 +101,32 @@ class Player:
 # --- on this side ---------------------------------------------------------------------------------
 
 
-class Weights:
-    """The newest weights in the object store: put there once per version."""
-
-    def __init__(self) -> None:
-        self._version, self._reference = -1, None
-
-    def reference(self, weights: Any, version: int) -> Any:
-        if version != self._version or self._reference is None:
-            with living_ray() as ray:
-                self._reference = ray.put(weights)
-            self._version = version
-        return self._reference
-
-
 class RemoteSampler:
-    """A `Player` as a sampler. What it has lost with its node is logged, and it begins anew."""
+    """A `Player` from here: asked for rollouts, and for its games.
+
+    What it has lost with its node is logged, and it begins again.
+    references: of the newest weights in the object store, by version; all samplers share them.
+    """
 
     def __init__(
-        self, actor: Any, index: int, envs: range, orders: Orders, weights: Weights, log: "Losses"
+        self, actor: Any, index: int, envs: range, references: dict[int, Any], log: FaultLog
     ) -> None:
-        self.actor, self.index, self.envs, self.orders = actor, index, envs, orders
-        self._weights, self._log = weights, log
-        self.stop: Callable[[], bool] = lambda: False
+        self.actor, self.index, self.envs = actor, index, envs
+        self._references, self._log = references, log
         self.version = 0
         self.running: Any = np.zeros(0)
+        self.facts: dict[str, Any] = {}  # what it says of itself
         self._down_since: float | None = None
         self._reference: Any = None
         self._pending: Any = None
-
-    @property
-    def faults(self) -> list[Fault]:
-        return self._log.faults
-
-    def listen(self, hook: Callable[[Fault], None]) -> None:
-        """Tell `hook` of each sampler that is lost."""
-        self._log.listen(hook)
 
     @property
     def is_down(self) -> bool:
         """Whether it was lost and has not played since."""
         return self._down_since is not None
 
-    def describe(self, deadline: float) -> dict[str, Any]:
-        """What it says of itself once it has opened its environments, however often it is lost."""
+    def wait_until_open(self, deadline: float) -> None:
+        """Hear of it once it has opened its environments, however often it is lost."""
         asked = None
         while time.monotonic() < deadline:
             asked = asked or self._call("describe")
@@ -161,27 +134,31 @@ class RemoteSampler:
                 if not ray.wait([asked], timeout=POLL_S)[0]:
                     continue
                 try:
-                    facts = dict(ray.get(asked))
+                    self.facts = dict(ray.get(asked))
                 except ray.exceptions.RayActorError as error:
                     asked = None
-                    self._lose(first_line(error))
+                    self._lose(error)
                     time.sleep(POLL_S)
                 else:
                     self._down_since = None
-                    return facts
-        raise WorkerError(
-            f"sampler {self.index} did not start in {START_S:.0f} s; see `ray status`"
-        )
+                    return
+        what = f"sampler {self.index} did not start in {START_S:.0f} s; see `ray status`"
+        raise WorkerError(what)
 
     def set_weights(self, weights: Any, version: int) -> None:
-        self._reference, self.version = self._weights.reference(weights, version), version
+        """The weights of a version go to the object store once, whoever needs them first."""
+        reference = self._references.get(version)
+        if reference is None:
+            with living_ray() as ray:
+                reference = ray.put(weights)
+            self._references.clear()
+            self._references[version] = reference
+        self._reference, self.version = reference, version
 
-    def ask(self, shaping: Any) -> None:
+    def ask(self, shaping: Any, prices: Any) -> None:
         """Let it play a rollout, unless it does already."""
         if self._pending is None:
-            prices = (self.orders.gains.copy(), self.orders.costs.copy())
-            told = prices if len(self.orders.allowed) else None
-            self._pending = self._call("collect", self._reference, self.version, shaping, told)
+            self._pending = self._call("collect", self._reference, self.version, shaping, prices)
 
     def answer(self, wait_s: float) -> Rollout | None:
         """Its rollout if it is there in time; None if not, or if the sampler was lost."""
@@ -192,38 +169,38 @@ class RemoteSampler:
         reference, self._pending = self._pending, None
         with living_ray() as ray:
             try:
-                rollout, running = ray.get(reference)
+                rollout, running, faults = ray.get(reference)
             except ray.exceptions.RayTaskError as error:
-                raise WorkerError(f"sampler {self.index} failed: {last_line(error)}") from None
+                self._log_faults(*fetch([self._call("new_faults")]))  # perhaps they were too many
+                raise WorkerError(f"sampler {self.index} failed: {lines_of(error)[-1]}") from None
             except ray.exceptions.RayError as error:
-                self._lose(first_line(error))
+                self._lose(error)
                 return None
         self._down_since = None
         # Copies, all of them: a view of any part would keep the whole in the object store.
+        self._log_faults(faults)
         self.running = running.copy()
         return Rollout(*(array.copy() for array in rollout))
 
-    def collect(self, shaping: Any) -> Rollout:
-        """One rollout, however often the sampler is lost on the way."""
-        while True:
-            self.ask(shaping)
-            rollout = self.answer(POLL_S)
-            if rollout is not None:
-                return rollout
-            if self.stop():
-                raise Stopped
-            if self.is_down:
-                time.sleep(POLL_S)
+    def _log_faults(self, faults: list[Fault]) -> None:
+        """What failed there; environments have the numbers that they have in the whole run."""
+        for fault in copy.deepcopy(faults):
+            env = None if fault.env_id is None else self.envs[fault.env_id]
+            lost, what = tuple(self.envs[i] for i in fault.lost), f"sampler {self.index}: "
+            self._log(replace(fault, env_id=env, lost=lost, what=what + fault.what))
 
     def _call(self, method: str, *arguments: Any) -> Any:
         with living_ray():
             return getattr(self.actor, method).remote(*arguments)
 
-    def _lose(self, why: str) -> None:
+    def _lose(self, error: BaseException) -> None:
         """One loss is logged once, however often it is asked for while it starts again."""
+        why, envs = lines_of(error)[0], tuple(self.envs)
         if self._down_since is None:
             self._down_since = time.monotonic()
-            self._log.lost(self, why)
+            what = f"sampler {self.index} was lost ({why})"
+            what += f"; its {len(envs)} environments begin again"
+            self._log(Fault(what=what, env_id=None, worker=self.index, lost=envs))
         elif time.monotonic() - self._down_since > START_S:
             raise WorkerError(
                 f"sampler {self.index} was lost and is not back after {START_S:.0f} s ({why}); "
@@ -238,7 +215,7 @@ class RemoteSampler:
             (arrays,) = fetch([self._call("save")])
             return dict(arrays)
         except import_ray().exceptions.RayActorError as error:
-            self._lose(first_line(error))
+            self._lose(error)
             return {}
         except WorkerError:  # all of Ray is lost
             return {}
@@ -252,48 +229,16 @@ class RemoteSampler:
             ray.kill(self.actor)
 
 
-class Losses(FaultLog):
-    """Samplers that were lost; too many of them end the run."""
-
-    def __init__(self, max_restarts: int) -> None:
-        super().__init__(max_restarts, None)
-
-    def lost(self, sampler: RemoteSampler, why: str) -> None:
-        envs = tuple(sampler.envs)
-        what = f"sampler {sampler.index} was lost ({why}); its {len(envs)} environments begin anew"
-        self(Fault(what=what, env_id=None, worker=sampler.index, lost=envs))
-
-
 class Together:
-    """Several samplers as one: their rollouts side by side, in the order of their networks.
+    """Samplers on Ray as one: their rollouts side by side, in the order of their networks.
 
-    One that is lost is not waited for; its columns are missing until it is back.
+    One that is lost is not waited for, unless all are; its columns are missing until it is back.
     """
 
-    def __init__(self, samplers: Sequence[RemoteSampler]) -> None:
-        self.parts = samplers
-        self._stop: Callable[[], bool] = lambda: False
-
-    @property
-    def stop(self) -> Callable[[], bool]:
-        return self._stop
-
-    @stop.setter
-    def stop(self, stop: Callable[[], bool]) -> None:
-        self._stop = stop
-        for part in self.parts:
-            part.stop = stop
-
-    @property
-    def orders(self) -> Orders:
-        return self.parts[0].orders
-
-    @property
-    def faults(self) -> list[Fault]:
-        return self.parts[0].faults
-
-    def listen(self, hook: Callable[[Fault], None]) -> None:
-        self.parts[0].listen(hook)
+    def __init__(self, parts: Sequence[RemoteSampler], orders: Orders, log: FaultLog) -> None:
+        self.parts, self.orders = parts, orders
+        self.faults, self.listen = log.faults, log.listen
+        self.stop: Callable[[], bool] = lambda: False
 
     @property
     def running(self) -> Any:
@@ -304,23 +249,24 @@ class Together:
             part.set_weights(weights, version)
 
     def collect(self, shaping: Any) -> Rollout:
-        for part in self.parts:
-            part.ask(shaping)
+        told = self.orders.gains.copy(), self.orders.costs.copy()
+        prices = told if len(self.orders.allowed) else None
         gathered: dict[int, Rollout] = {}
+        for part in self.parts:
+            part.ask(shaping, prices)
         while not gathered or any(
             part.index not in gathered and not part.is_down for part in self.parts
         ):
             for part in self.parts:
                 if part.index not in gathered:
-                    if part.is_down:
-                        part.ask(shaping)
+                    part.ask(shaping, prices)  # again, if it was lost
                     rollout = part.answer(0.0 if part.is_down and gathered else POLL_S)
                     if rollout is not None:
                         gathered[part.index] = rollout
-            if self._stop():
+            if self.stop():
                 raise Stopped
-            if not gathered:
-                time.sleep(POLL_S / 4)
+            if all(part.is_down for part in self.parts):
+                time.sleep(POLL_S)
         return side_by_side([gathered[index] for index in sorted(gathered)])
 
     def save(self) -> Arrays:
@@ -365,38 +311,34 @@ def on_ray(config: TrainConfig, network: Network | None, _first_index: int = 0) 
             "--runner ray needs the network by name, so that other machines can import it: give "
             "--network module:factory"
         )
-    leave = connect(config.ray_address)
-    try:
-        samplers, facts = open_samplers(config)
-        stepper, device, kinds = open_stepper(
-            config, network or find_network(config.network), facts
-        )
-        parts = samplers if config.algo == "impala" else [Together(samplers)]
-        source, learner = open_source(config, parts), open_learner(config, stepper)
-        nodes = len({fact["node"] for fact in facts})
+    with contextlib.ExitStack() as unless_open:
+        unless_open.enter_context(connected(config.ray_address))
+        log, orders = FaultLog(config.max_restarts, None), orders_of(config)
+        samplers = open_samplers(config, log)
+        if config.env == "cage2":
+            stepper, device = open_stepper(config, network)
+        else:
+            seen, done = samplers[0].facts["spaces"]
+            _, stepper, device = open_networks(config, seen, done, network)
+        groups = [[sampler] for sampler in samplers] if config.algo == "impala" else [samplers]
+        parts = [Together(group, orders, log) for group in groups]
+        nodes = len({sampler.facts["node"] for sampler in samplers})
         envs = sum(len(sampler.envs) for sampler in samplers)
         note = (
             f"{envs} environments in {len(samplers)} samplers on {nodes} node"
             f"{'s' if nodes > 1 else ''} of Ray"
         )
-        return Recipe(
-            source, learner, device, count_threads(config), kinds, note, leave,
-            intake=open_intake(config, stepper) if config.env != "cage2" else None,
-            extension=Cage2Extension(config) if config.env == "cage2" else Extension(),
-        )  # fmt: skip
-    except BaseException:
-        leave()
-        raise
+        recipe = recipe_of(config, parts, stepper, device, note=note)
+        return replace(recipe, leave=unless_open.pop_all().close)
 
 
-def open_samplers(config: TrainConfig) -> tuple[list[RemoteSampler], list[dict[str, Any]]]:
-    """The actors, ready to play, and what they say of themselves."""
+def open_samplers(config: TrainConfig, log: FaultLog) -> list[RemoteSampler]:
+    """The actors, ready to play."""
     ray = import_ray()
     size, count = int(config.num_envs), min(config.num_samplers, int(config.num_envs))
     cpus = cpus_for_each(config, count)
     remote = ray.remote(num_cpus=cpus, max_restarts=-1, max_task_retries=0)(Player)
-    log, weights, orders = Losses(config.max_restarts), Weights(), orders_of(config)
-    samplers = []
+    samplers, references = [], dict[int, Any]()
     for index in range(count):
         low, high = size * index // count, size * (index + 1) // count
         part = replace(
@@ -406,33 +348,17 @@ def open_samplers(config: TrainConfig) -> tuple[list[RemoteSampler], list[dict[s
             device="cpu", overlap=False, algo="ppo" if config.env == "cage2" else config.algo,
         )  # fmt: skip
         actor = remote.remote(part, low, workplace())
-        samplers.append(RemoteSampler(actor, index, range(low, high), orders, weights, log))
+        samplers.append(RemoteSampler(actor, index, range(low, high), references, log))
     deadline = time.monotonic() + START_S
-    facts = [sampler.describe(deadline) for sampler in samplers]
-    for sampler, fact in zip(samplers, facts, strict=True):
-        where = f"sampler {sampler.index} on node {fact['node'][:8]}"
-        if fact["error"]:
-            raise WorkerError(f"{where}: {fact['error']}")
-        if fact["version"] != phalanx.__version__:
+    for sampler in samplers:
+        sampler.wait_until_open(deadline)
+        error, version = sampler.facts["error"], sampler.facts["version"]
+        where = f"sampler {sampler.index} on node {sampler.facts['node'][:8]}"
+        if error:
+            raise WorkerError(f"{where}: {error}")
+        if version != phalanx.__version__:
             raise ConfigError(
-                f"{where} has phalanx {fact['version']}, this is {phalanx.__version__}; install "
-                "the same on all machines"
+                f"{where} has phalanx {version}, this is {phalanx.__version__}; install the same "
+                "on all machines"
             )
-    return samplers, facts
-
-
-def open_stepper(
-    config: TrainConfig, network: Network | None, facts: Sequence[dict[str, Any]]
-) -> tuple[Any, str, tuple[str, ...]]:
-    """Who learns, on what device, and the kinds of episodes."""
-    if config.env != "cage2":
-        seen, done = facts[0]["spaces"]
-        _, stepper, device = open_networks(config, seen, done, network)
-        return stepper, device, (config.env_name,)
-    policy, kinds = make_policy(config), kinds_of_episodes(config.red_agent)
-    if not plain_is_asked(config, network):
-        team = ThreadTeam(count_threads(config))
-        return CompiledStepper(policy, team, config.minibatch_size), "cpu", kinds
-    from phalanx.training.on_torch import open_module_stepper
-
-    return (*open_module_stepper(config, policy, network), kinds)
+    return samplers

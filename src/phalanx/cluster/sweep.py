@@ -19,13 +19,13 @@ import numpy as np
 from phalanx.cluster.ray import (
     check_ray_lives,
     connected,
+    in_one_line,
     most_cores,
     move_to,
-    silence,
     workplace,
 )
 from phalanx.cluster.sweep_config import SweepConfig, Trial
-from phalanx.errors import ConfigError, PhalanxError, RunError, WorkerError
+from phalanx.errors import ConfigError, RunError, WorkerError
 from phalanx.files import write_json, write_text
 from phalanx.machine import describe_versions
 from phalanx.statistics import interval
@@ -68,8 +68,10 @@ class Combination(NamedTuple):
 class Sweep:
     """All trials, how far they are and how they ended."""
 
-    def __init__(self, config: SweepConfig) -> None:
-        self.config, self.path = config, config.path
+    def __init__(
+        self, config: SweepConfig, heard: Callable[["Sweep"], None] = lambda swept: None
+    ) -> None:
+        self.config, self.path, self.heard = config, config.path, heard
         self.progress = dict.fromkeys(range(len(config.trials)), 0.0)
         self.running: set[int] = set()
         self.outcomes: dict[int, Outcome] = {}
@@ -90,6 +92,7 @@ class Sweep:
         self.progress[number] = 1.0
         self.running.discard(number)
         self.write()
+        self.heard(self)
 
     def ranking(self) -> list[Combination]:
         """The combinations, best mean return first; those without any at the end."""
@@ -98,13 +101,12 @@ class Sweep:
 
     def _combination(self, name: str) -> Combination:
         trials = [trial for trial in self.config.trials if trial.combination == name]
-        ended = [(trial, self.outcome(trial)) for trial in trials]
-        done = [(trial, outcome) for trial, outcome in ended if outcome.state == "finished"]
-        mean, half_width = over_seeds([outcome for _, outcome in done])
-        speeds = [float(outcome.episodes_per_s or 0) for _, outcome in done]
+        done = [trial for trial in trials if self.outcome(trial).state == "finished"]
+        outcomes = [self.outcome(trial) for trial in done]
+        speeds = [float(outcome.episodes_per_s or 0) for outcome in outcomes]
         return Combination(
-            name, trials[0].path.parent.name, [trial.config.seed for trial, _ in done],
-            mean, half_width, float(np.mean(speeds)) if speeds else None,
+            name, trials[0].path.parent.name, [trial.config.seed for trial in done],
+            *over_seeds(outcomes), float(np.mean(speeds)) if speeds else None,
         )  # fmt: skip
 
     def write(self) -> None:
@@ -161,11 +163,11 @@ def sweep(config: SweepConfig, heard: Callable[[Sweep], None] = lambda swept: No
 
     heard: is told of whatever a trial reports; standard output is silenced until the end.
     """
-    swept, began = Sweep(config), time.monotonic()
+    swept, began = Sweep(config, heard), time.monotonic()
     desk = config.path.absolute() / ".tune"  # what Tune writes, and the sign to stop
     with (
         _folder(desk),
-        silence(),
+        contextlib.redirect_stdout(io.StringIO()),  # Ray prints whenever a process dies
         connected(config.ray_address) as ray,
         _stopping(swept, desk / "stop"),
     ):
@@ -176,7 +178,7 @@ def sweep(config: SweepConfig, heard: Callable[[Sweep], None] = lambda swept: No
             )
         heard(swept)
         with contextlib.suppress(_StopNow):
-            _tuner(ray.tune, swept, desk, heard).fit()
+            _tuner(ray.tune, swept, desk).fit()
         swept.seconds = time.monotonic() - began
         if swept.lost is not None:
             for number in list(swept.running):
@@ -187,7 +189,7 @@ def sweep(config: SweepConfig, heard: Callable[[Sweep], None] = lambda swept: No
     return swept
 
 
-def _tuner(tune: Any, swept: Sweep, desk: Path, heard: Callable[[Sweep], None]) -> Any:
+def _tuner(tune: Any, swept: Sweep, desk: Path) -> Any:
     config = swept.config
     trials = [
         trial._replace(config=replace(trial.config, output_dir=trial.path.parent.absolute()))
@@ -197,7 +199,8 @@ def _tuner(tune: Any, swept: Sweep, desk: Path, heard: Callable[[Sweep], None]) 
 
     def trial_of(chosen: dict[str, Any]) -> dict[str, Any]:
         move_to(here)
-        return play(trials[chosen["trial"]], desk / "stop", tune.report)
+        outcome = play(trials[chosen["trial"]], desk / "stop", tune.report)
+        return {"outcome": outcome._asdict()}
 
     return tune.Tuner(
         tune.with_resources(trial_of, {"cpu": config.cpus_per_trial}),
@@ -206,16 +209,15 @@ def _tuner(tune: Any, swept: Sweep, desk: Path, heard: Callable[[Sweep], None]) 
             max_concurrent_trials=config.max_concurrent, reuse_actors=True
         ),
         run_config=tune.RunConfig(
-            name="trials", storage_path=str(desk), verbose=0,
-            callbacks=[_watcher(tune, swept, heard)],
+            name="trials", storage_path=str(desk), verbose=0, callbacks=[_watcher(tune, swept)]
         ),
     )  # fmt: skip
 
 
-def play(trial: Trial, stop: Path, report: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+def play(trial: Trial, stop: Path, report: Callable[[dict[str, Any]], None]) -> Outcome:
     """One trial, in a process of Ray: an ordinary training run."""
     if stop.exists():
-        return {"outcome": Outcome("not begun")._asdict()}
+        return Outcome("not begun")
     reported_at = 0.0
 
     def heard(run: Run) -> None:
@@ -228,46 +230,32 @@ def play(trial: Trial, stop: Path, report: Callable[[dict[str, Any]], None]) -> 
     try:
         run = train(trial.config, on_update=heard, progress=False)
     except Exception as error:
-        return {"outcome": Outcome("failed", error=_noted(error, trial.path))._asdict()}
+        _keep("".join(traceback.format_exception(error)), trial.path)
+        return Outcome("failed", error=in_one_line(error))
     state = "stopped" if run.enough and run.progress < 1 else "finished"
     facts = summary(run, state)
     run.folder.write_summary(facts)
     returns = facts["returns"]["all"]
     reach = None if returns["high"] is None else returns["high"] - returns["mean"]
-    return {
-        "outcome": Outcome(
-            state, returns["mean"], returns["stderr"], reach, facts["episodes"],
-            facts["episodes_per_s"], facts["seconds"],
-        )._asdict()
-    }  # fmt: skip
-
-
-def _noted(error: Exception, path: Path) -> str:
-    """An error in one line; all of it goes to error.txt in the run folder."""
-    _keep("".join(traceback.format_exception(error)), path)
-    words = " ".join(str(error).split())
-    return words if isinstance(error, PhalanxError) else f"{type(error).__name__}: {words}"
+    return Outcome(
+        state, returns["mean"], returns["stderr"], reach, facts["episodes"],
+        facts["episodes_per_s"], facts["seconds"],
+    )  # fmt: skip
 
 
 def _keep(story: str, path: Path) -> None:
+    """The whole of an error, in the run folder."""
     with contextlib.suppress(OSError):
         path.mkdir(parents=True, exist_ok=True)
         (path / "error.txt").write_text(story)
 
 
-def _reason(story: str) -> str:
-    """Why a process ended, of what Ray writes about it."""
-    if "Worker unexpectedly exits" in story:
-        return "it was killed or it crashed, perhaps for want of memory"
-    return " ".join(story.split())[-200:] or "nobody knows why"
-
-
-def _watcher(tune: Any, swept: Sweep, heard: Callable[[Sweep], None]) -> Any:
+def _watcher(tune: Any, swept: Sweep) -> Any:
     """What Tune tells of its trials, written into `swept`."""
 
     class Watcher(tune.Callback):  # type: ignore[misc]
-        def __init__(self, swept: Sweep, heard: Callable[[Sweep], None]) -> None:
-            self.swept, self.heard = swept, heard
+        def __init__(self, swept: Sweep) -> None:
+            self.swept = swept
 
         def __getstate__(self) -> dict[str, Any]:
             return {}  # Tune saves what it is given; a progress line cannot be
@@ -281,7 +269,7 @@ def _watcher(tune: Any, swept: Sweep, heard: Callable[[Sweep], None]) -> Any:
 
         def on_trial_start(self, *, trial: Any, **_unused_rest: Any) -> None:
             self.swept.running.add(trial.config["trial"])
-            self.heard(self.swept)
+            self.swept.heard(self.swept)
 
         def on_trial_result(self, *, trial: Any, result: Any, **_unused_rest: Any) -> None:
             number = trial.config["trial"]
@@ -289,7 +277,7 @@ def _watcher(tune: Any, swept: Sweep, heard: Callable[[Sweep], None]) -> Any:
                 self.swept.record(number, Outcome(**result["outcome"]))
             else:
                 self.swept.progress[number] = result.get("progress", 0.0)
-            self.heard(self.swept)
+                self.swept.heard(self.swept)
 
         def on_trial_error(self, *, trial: Any, **_unused_rest: Any) -> None:
             """What a trial could not tell itself, such as that its process was killed."""
@@ -297,11 +285,13 @@ def _watcher(tune: Any, swept: Sweep, heard: Callable[[Sweep], None]) -> Any:
             path = self.swept.config.trials[number].path
             story = Path(trial.error_file).read_text() if trial.error_file else ""
             _keep(story, path)
-            died = f"its process ended: {_reason(story)}; see {path / 'error.txt'}"
+            why = " ".join(story.split())[-200:] or "nobody knows why"
+            if "Worker unexpectedly exits" in story:
+                why = "it was killed or it crashed, perhaps for want of memory"
+            died = f"its process ended: {why}; see {path / 'error.txt'}"
             self.swept.record(number, Outcome("failed", error=died))
-            self.heard(self.swept)
 
-    return Watcher(swept, heard)
+    return Watcher(swept)
 
 
 @contextlib.contextmanager
@@ -334,12 +324,8 @@ def _stopping(swept: Sweep, stop: Path) -> Iterator[None]:
         swept.stopped = True
         stop.touch()
 
-    if threading.current_thread() is not threading.main_thread():
+    with contextlib.ExitStack() as at_the_end:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                at_the_end.callback(signal.signal, number, signal.signal(number, ask))
         yield
-        return
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

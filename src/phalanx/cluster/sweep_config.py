@@ -3,7 +3,6 @@
 import math
 import re
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
@@ -33,12 +32,9 @@ class Trial(NamedTuple):
     number: int
     chosen: dict[str, str]
     """the values of what is varied, as they were written"""
+    combination: str
+    """the same in words, such as `learning_rate=1e-3 hidden=64x64`"""
     config: TrainConfig
-
-    @property
-    def combination(self) -> str:
-        """Such as `learning_rate=1e-3 hidden=64x64`."""
-        return combination(self.chosen)
 
     @property
     def path(self) -> Path:
@@ -123,39 +119,35 @@ class SweepConfig:
     @cached_property
     def trials(self) -> tuple[Trial, ...]:
         """Every combination with every seed, in order."""
-        return tuple(self._make_trials())
-
-    @property
-    def combinations(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(trial.combination for trial in self.trials))
-
-    def _make_trials(self) -> Iterator[Trial]:
         shared = {} if self.base is None else from_file(TrainConfig, config_path(self.base))
         check_named(shared, self.values, self.base or "", "--over {}={}")
         check_cluster(shared, {"ray_address": self.ray_address}, self.base or "")
         for name in ("resume", "config", "name", "output_dir"):
             shared.pop(name, None)
-        names, number = list(self.values), 0
+        varied = [name for name, values in self.values.items() if len(values) > 1]
+        trials: list[Trial] = []
         for i, texts in enumerate(product(*self.values.values())):
-            chosen = dict(zip(names, texts, strict=True))
+            chosen = dict(zip(self.values, texts, strict=True))
+            combination = " ".join(f"{name}={text}" for name, text in chosen.items())
             settings = shared | {name: self.values[name][text] for name, text in chosen.items()}
-            varied = [f"{n}={text}" for n, text in chosen.items() if len(self.values[n]) > 1]
-            folder = re.sub(r"[^\w.=+-]+", "_", "-".join([str(i), *varied]))[:LONGEST_NAME]
+            words = [str(i), *(f"{name}={chosen[name]}" for name in varied)]
+            folder = re.sub(r"[^\w.=+-]+", "_", "-".join(words))[:LONGEST_NAME]
             try:
                 config = self._limited(TrainConfig(**settings))
-                idle = without_effect(config).keys() & {
-                    name for name in self.values if len(self.values[name]) > 1
-                }
-                if idle:
+                if idle := without_effect(config).keys() & varied:
                     raise ConfigError(f"{min(idle)} has no effect there; do not vary it")
             except ConfigError as error:
-                raise ConfigError(f"{combination(chosen)}: {error}") from None
+                raise ConfigError(f"{combination}: {error}") from None
             for seed in self.seeds or (config.seed,):
                 mine = replace(
                     config, seed=seed, output_dir=self.path / folder, name=f"seed={seed}"
                 )
-                yield Trial(number, chosen, mine)
-                number += 1
+                trials.append(Trial(len(trials), chosen, combination, mine))
+        return tuple(trials)
+
+    @property
+    def combinations(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(trial.combination for trial in self.trials))
 
     def _limited(self, config: TrainConfig) -> TrainConfig:
         """A config that uses a trial's cores and no others."""
@@ -164,10 +156,6 @@ class SweepConfig:
             alone = self.cpus_per_trial == 1 and config.algo != "a3c"
             config = replace(config, num_workers=0 if alone else self.cpus_per_trial)
         return config
-
-
-def combination(chosen: dict[str, str]) -> str:
-    return " ".join(f"{name}={text}" for name, text in chosen.items())
 
 
 def _checked_name(written: str) -> str:

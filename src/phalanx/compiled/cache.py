@@ -57,8 +57,11 @@ class KeptKernel:
         if folder is None:
             return None
         try:
-            with open_private(folder) as place:
-                content = _read(place, name)
+            with (
+                open_private(folder) as place,
+                open(place.open(name, os.O_RDONLY), "rb") as file,
+            ):
+                content = file.read()
             code = content[DIGEST().digest_size :]
             if content != _with_checksum(name, code):
                 raise ValueError("its checksum is wrong")
@@ -66,7 +69,7 @@ class KeptKernel:
         except FileNotFoundError:
             return None
         except Exception as error:  # a pickle that another Numba has written may raise anything
-            say(f"cannot use {folder / name} ({error!s:.100}); it is compiled anew")
+            say(f"cannot use {folder / name} ({error!s:.100}); it is compiled again")
             return None
 
     def save_overload(self, types: Any, result: Any) -> None:
@@ -76,11 +79,14 @@ class KeptKernel:
         content = _with_checksum(name, dumps(result._reduce()))
         try:
             with open_private(folder) as place:
-                _write(place, name, content)
+                # Whole or not at all; what a killed process has left is written over by the next.
+                flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+                with open(place.open(f"{name}.tmp", flags), "wb") as file:
+                    file.write(content)
+                place.replace(f"{name}.tmp", name)
         except OSError as error:
-            say(
-                f"cannot keep {folder / name} ({error.strerror or error}); it will be compiled anew"
-            )
+            why = error.strerror or error
+            say(f"cannot keep {folder / name} ({why}); it will be compiled again")
 
     def _name(self, types: Any, codegen: Any) -> str:
         """By all that the code depends on."""
@@ -142,7 +148,7 @@ def cache_folder() -> Path | None:
     else:
         return folder
     say(
-        f"{what}: all is compiled anew in each process; set PHALANX_CACHE_DIR to a folder that "
+        f"{what}: all is compiled again in each process; set PHALANX_CACHE_DIR to a folder that "
         "only you can write"
     )
     return None
@@ -192,21 +198,5 @@ def open_private(folder: Path) -> Iterator[Folder]:
         yield place
 
 
-# --- files in it ----------------------------------------------------------------------------------
-
-
 def _with_checksum(name: str, code: bytes) -> bytes:
     return DIGEST(name.encode() + b"\0" + code).digest() + code
-
-
-def _read(place: Folder, name: str) -> bytes:
-    with open(place.open(name, os.O_RDONLY), "rb") as file:
-        return file.read()
-
-
-def _write(place: Folder, name: str, content: bytes) -> None:
-    """Whole or not at all; what a killed process has left is written over by the next."""
-    unfinished = f"{name}.tmp"
-    with open(place.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as file:
-        file.write(content)
-    place.replace(unfinished, name)

@@ -253,7 +253,7 @@ class ThreadTeam:
             self._finished = play(*arguments, self._board, task, LEADER)
             self._wait_for_all()
             for helper in self._helpers:
-                helper.withdraw()
+                helper.work = NO_WORK  # keep nothing alive that belongs to the last task
 
     def settle(self) -> None:
         """Return when nobody plays any more; after an interrupt somebody still may."""
@@ -294,21 +294,17 @@ class _Helper:
     """A thread that plays along in the newest task, if it comes in time."""
 
     def __init__(self, board: Board, thread: int) -> None:
-        self._number, self._work = 0, NO_WORK
+        self._number, self.work = 0, NO_WORK
         self._asleep = False
         self._dismissed = False
         self._alarm = threading.Event()
         threading.Thread(target=self._serve, args=(board, thread), daemon=True).start()
 
     def offer(self, number: int, play: Play, arguments: tuple[Any, ...]) -> None:
-        self._work = (play, arguments)
+        self.work = (play, arguments)
         self._number = number
         if self._asleep:
             self._alarm.set()
-
-    def withdraw(self) -> None:
-        """Keep nothing alive that belongs to the last task."""
-        self._work = NO_WORK
 
     def dismiss(self) -> None:
         self._dismissed = True
@@ -320,9 +316,14 @@ class _Helper:
             _look_out(board, thread, done)
             if self._number == done:
                 self._sleep(done)
-            else:
-                done = self._number
-                self._play(board, done, thread)
+                continue
+            done = self._number
+            play, arguments = self.work
+            if play is not None:
+                # What cannot be compiled fails for the leader as well, and is reported there.
+                with contextlib.suppress(Exception):
+                    play(*arguments, board, done, thread)
+            del play, arguments  # as the leader forgets them
 
     def _sleep(self, done: int) -> None:
         self._alarm.clear()
@@ -330,13 +331,6 @@ class _Helper:
         if self._number == done and not self._dismissed:
             self._alarm.wait()
         self._asleep = False
-
-    def _play(self, board: Board, number: int, thread: int) -> None:
-        play, arguments = self._work
-        if play is not None:
-            # What cannot be compiled fails for the leader as well, and is reported there.
-            with contextlib.suppress(Exception):
-                play(*arguments, board, number, thread)
 
 
 NO_WORK: tuple[Play | None, tuple[Any, ...]] = (None, ())

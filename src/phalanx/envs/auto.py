@@ -1,6 +1,7 @@
 """How many workers are worth having, and why, in one line."""
 
 import math
+from contextlib import suppress
 
 from phalanx.machine import count_cores
 
@@ -59,11 +60,8 @@ def _duration(seconds: float) -> str:
 
 def _free_mb() -> float:
     """Memory that new processes can have."""
-    try:
-        with open("/proc/meminfo") as file:
-            for line in file:
-                if line.startswith("MemAvailable"):
-                    return float(line.split()[1]) / 1024
-    except OSError:
-        pass
+    with suppress(OSError), open("/proc/meminfo") as file:
+        for line in file:
+            if line.startswith("MemAvailable"):
+                return float(line.split()[1]) / 1024
     return 1024.0

@@ -6,24 +6,22 @@ block goes on.
 """
 
 import time
-import traceback
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
+from copy import deepcopy
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from gymnasium import Env
 from gymnasium.spaces.utils import is_space_dtype_shape_equiv
 from gymnasium.vector import AutoresetMode
 
-from phalanx.envs.answers import checked_flag, checked_info, checked_reset
-from phalanx.envs.closing import close_in_time
-from phalanx.envs.factories import Factory, build
+from phalanx.envs.factories import Factory, build, close_in_time
+from phalanx.envs.faults import Fault, failed_env
 from phalanx.envs.layout import Layout, WrongValue
-from phalanx.envs.settings import SAME, Rules
 from phalanx.envs.shared_memory import (
     BEGIN,
-    CALL,
     IDLE,
     INFO,
     LOST,
@@ -33,64 +31,41 @@ from phalanx.envs.shared_memory import (
     TRUNCATED,
     WITH_OPTIONS,
     Board,
+    PoolSetup,
+    block_of,
     numbers,
 )
 from phalanx.errors import ConfigError
 
 Info = dict[str, Any]
-Publish = Callable[[int], None]  # row i is written
-Post = Callable[[str, int], Any]  # what the caller sent of a kind for environment i
 
 
 class SpacesDiffer(ConfigError, RuntimeError):
     """An environment whose spaces are not those of the first one."""
 
 
-class Report(Protocol):
-    """How a block tells of an environment that failed."""
+class Block(ABC):
+    """The environments of a worker, or all of a pool; their rows are on the board.
 
-    def __call__(self, env_id: int, what: str, trace: str, action: Any) -> None: ...
-
-
-def ending(terminated: Any, truncated: Any) -> int:
-    """The flags of a row whose environment says so."""
-    said = checked_flag(terminated, "terminated"), checked_flag(truncated, "truncated")
-    return TERMINATED * said[0] | TRUNCATED * said[1]
-
-
-class Block:
-    """Environments `indices` of a pool; their rows are on the board.
-
-    block = Block(factory, range(0, 4), board, worker=0, report=report)
     block.play([~0, ~1, ~2, ~3])     # follow their orders: begin
     block.play([0, 1, 2, 3])         # step them with the actions on the board
     """
 
     def __init__(
-        self,
-        factory: Factory,
-        indices: range,
-        board: Board,
-        *,
-        worker: int,
-        report: Report,
-        infos: bool = True,
-        rules: Rules = SAME,
-        publish: Publish | None = None,
-        call: Callable[[int, Env[Any, Any]], None] | None = None,
-        post: Post | None = None,
+        self, setup: PoolSetup, factory: Factory, board: Board, number: int | None = None
     ) -> None:
-        self._build = partial(build, factory)
-        self._board, self._report = board, report
-        self._autoreset, self._alike = rules
-        self._publish, self._call, self._want_infos, self._post = publish, call, infos, post
+        """number: of the worker, if this is not the caller's own process."""
+        self._build, self._setup, self.board = partial(build, factory), setup, board
         self._write = board.observations.writer(board.obs)
         self._write_final = board.observations.writer(board.final_obs)
         self._read_action = board.action_layout.reader(board.actions)
         self._rewards, self._flags = numbers(board.rewards), numbers(board.flags)
-        self._now, self._worker = numbers(board.now), worker
+        self._now, self._number = numbers(board.now), number
+        worker = self._worker = number or 0
+        indices = block_of(worker, setup.n_envs, max(setup.num_workers, 1))
         self._returns = dict.fromkeys(indices, 0.0)
         self._lengths = dict.fromkeys(indices, 0)
+        self._publish: Callable[[int], None] | None = None  # is told of each row that is written
         self.infos: dict[int, Info] = {}
         """what the environments told in the rows that were not yet fetched"""
         self.envs: dict[int, Env[Any, Any]] = {}
@@ -99,6 +74,14 @@ class Block:
             self._now[worker] = i
             self._place(i, self._build(i))
         self._now[worker] = IDLE
+
+    @abstractmethod
+    def _report(self, fault: Fault) -> None:
+        """Tell the caller of an environment that failed."""
+
+    @abstractmethod
+    def _options_for(self, i: int) -> dict[str, Any]:
+        """What the caller sent for the reset of environment i."""
 
     def play(self, requests: Iterable[int]) -> None:
         """Step environment i for each i, or follow the order of environment ~i."""
@@ -145,11 +128,11 @@ class Block:
     def _end(self, i: int, obs: Any, ended: int, info: Info) -> None:
         """Keep the last observation and the statistics; begin the next episode, if it is time."""
         self._write_final(i, obs)
-        self._board.episode_returns[i] = self._returns[i]
-        self._board.episode_lengths[i] = self._lengths[i]
+        self.board.episode_returns[i] = self._returns[i]
+        self.board.episode_lengths[i] = self._lengths[i]
         final = checked_info(info or {})
-        if self._autoreset is AutoresetMode.SAME_STEP:
-            first, reset_info = checked_reset(self.envs[i].reset())
+        if self._setup.autoreset is AutoresetMode.SAME_STEP:
+            first, reset_info = self._reset(i)
             self._start(i, first, {**reset_info, "final_info": final} if final else reset_info)
             self._flags[i] |= ended
             return
@@ -157,34 +140,35 @@ class Block:
         self._flags[i] = ended
         if final:
             self._tell(i, final)
-        if self._autoreset is AutoresetMode.NEXT_STEP:
+        if self._setup.autoreset is AutoresetMode.NEXT_STEP:
             self._steps[i] = partial(self._begin_instead, i)
 
     def _begin_instead(self, i: int, _action: Any) -> tuple[Any, float, bool, bool, Info]:
         """The step after the last: the action is not played, the next episode begins."""
-        first, info = checked_reset(self.envs[i].reset())
+        first, info = self._reset(i)
         self._steps[i] = self.envs[i].step
         self._returns[i], self._lengths[i] = 0.0, -1  # so that this one does not count
         return first, 0.0, False, False, info
 
     def _follow_order(self, i: int) -> None:
-        order = int(self._board.orders[i])
-        if order == CALL and self._call is not None:
-            self._call(i, self.envs[i])
-            return
+        order = int(self.board.orders[i])
         self._rewards[i] = 0.0
         if order == RECOVER:
             self._recover(i)
             return
         given: dict[str, Any] = {}
         if order & WITH_OPTIONS:
-            assert self._post is not None
-            given["options"] = self._post("options", i)
+            given["options"] = self._options_for(i)
         if order & ~WITH_OPTIONS == SEED:
-            given["seed"] = int(self._board.seeds[i])
+            given["seed"] = int(self.board.seeds[i])
         else:
             assert order & ~WITH_OPTIONS == BEGIN
-        self._start(i, *checked_reset(self.envs[i].reset(**given)))
+        self._start(i, *self._reset(i, **given))
+
+    def _reset(self, i: int, **given: Any) -> tuple[Any, Info]:
+        if self._setup.options is not None:
+            given.setdefault("options", deepcopy(self._setup.options))
+        return checked_reset(self.envs[i].reset(**given))
 
     def _start(self, i: int, first: Any, info: Info) -> None:
         """The first row of an episode."""
@@ -198,16 +182,16 @@ class Block:
     def _tell(self, i: int, info: Info) -> None:
         """The mask goes to the board; the rest is kept for whoever wants infos."""
         info = checked_info(info)
-        if self._board.shape.num_masked and "action_mask" in info:
+        if self.board.num_masked and "action_mask" in info:
             mask = np.asarray(info["action_mask"])
-            if mask.shape != self._board.masks.shape[1:]:
+            if mask.shape != self.board.masks.shape[1:]:
                 raise WrongValue(
                     f"action_mask has shape {mask.shape}; at first it was "
-                    f"{self._board.masks.shape[1:]}"
+                    f"{self.board.masks.shape[1:]}"
                 )
-            self._board.masks[i] = mask
+            self.board.masks[i] = mask
             info = {k: v for k, v in info.items() if k != "action_mask"}
-        if info and self._want_infos:
+        if info and self._setup.infos:
             self.infos[i] = info
             self._flags[i] |= INFO
 
@@ -215,13 +199,11 @@ class Block:
 
     def _replace(self, i: int, error: Exception, *, stepped: bool) -> None:
         """Build environment i again until it begins an episode; its row says that one was lost."""
-        has_action = stepped and isinstance(self._board.action_layout, Layout)
+        has_action = stepped and isinstance(self.board.action_layout, Layout)
         action = self._read_action(i) if has_action else None
         pause_s = 0.0
         while True:
-            what = f"{type(error).__name__}: {error}".strip().removesuffix(":")
-            trace = "".join(traceback.format_exception(error))
-            self._report(env_id=i, what=what, trace=trace, action=action)
+            self._report(failed_env(self._number, i, error, action))
             time.sleep(pause_s)
             pause_s = min(2 * pause_s + 0.02, 2.0)
             close_in_time([self.envs[i]])
@@ -238,23 +220,23 @@ class Block:
 
     def _recover(self, i: int) -> None:
         """Begin a fresh episode after a loss, with dice that were not used before."""
-        board = self._board
+        board = self.board
         board.losses[i] += 1
         fresh = np.random.SeedSequence([int(board.seeds[i]), int(board.losses[i])])
         self.infos.pop(i, None)
         seed = int(fresh.generate_state(1)[0])
-        self._start(i, *checked_reset(self.envs[i].reset(seed=seed)))
+        self._start(i, *self._reset(i, seed=seed))
         board.episode_returns[i], board.episode_lengths[i] = np.nan, -1
         self._flags[i] |= TRUNCATED | LOST
 
     def _place(self, i: int, env: Env[Any, Any]) -> None:
-        seen, acts = self._board.observations.space, self._board.action_layout.space
-        if self._alike and not is_space_dtype_shape_equiv(env.observation_space, seen):
+        seen, acts = self.board.observations.space, self.board.action_layout.space
+        if self._setup.alike and not is_space_dtype_shape_equiv(env.observation_space, seen):
             raise SpacesDiffer(
                 f"its observation space is {env.observation_space}, of another shape or dtype than "
                 f"the first environment's, {seen}"
             )
-        if not self._alike and env.observation_space != seen:
+        if not self._setup.alike and env.observation_space != seen:
             raise SpacesDiffer(
                 f"its observation space is {env.observation_space}, that of the first {seen}: the "
                 "sub-environments observation spaces are not equivalent. If this is "
@@ -273,3 +255,46 @@ class Block:
 
     def close(self) -> None:
         close_in_time(self.envs.values())
+
+
+# --- what environments may answer, besides observations: those are checked by their layout --------
+
+
+def checked_reset(answer: Any) -> tuple[Any, dict[str, Any]]:
+    """(observation, info)"""
+    if not isinstance(answer, tuple) or len(answer) != 2 or not isinstance(answer[1], dict):
+        raise WrongValue("not (observation, info); environments of old gym need a wrapper")
+    return answer
+
+
+def checked_step(answer: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+    """(observation, reward, terminated, truncated, info)"""
+    if not isinstance(answer, tuple) or len(answer) != 5:
+        raise WrongValue("not (observation, reward, terminated, truncated, info)")
+    obs, reward, terminated, truncated, info = answer
+    if not -np.inf < reward < np.inf:
+        raise WrongValue(f"reward is {reward}, not a finite number")
+    ended = checked_flag(terminated, "terminated"), checked_flag(truncated, "truncated")
+    return obs, float(reward), *ended, checked_info(info)
+
+
+def ending(terminated: Any, truncated: Any) -> int:
+    """The flags of a row whose environment says so."""
+    said = checked_flag(terminated, "terminated"), checked_flag(truncated, "truncated")
+    return TERMINATED * said[0] | TRUNCATED * said[1]
+
+
+def checked_flag(value: Any, name: str) -> bool:
+    """Python's or numpy's booleans, and 0 and 1."""
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    given = np.asarray(value)
+    if given.shape != () or given.dtype.kind not in "biu" or given not in (0, 1):
+        raise WrongValue(f"{name} is {value!r:.60}, not True or False")
+    return bool(given)
+
+
+def checked_info(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise WrongValue(f"info is {value!r:.60}, not a dict")
+    return value

@@ -3,9 +3,6 @@
 Infos, faults, and calls of an environment's methods travel here; nothing that every step has.
 """
 
-import array
-import errno
-import os
 import pickle
 import select
 import socket
@@ -18,24 +15,6 @@ from phalanx.system import DONT_WAIT
 
 HEADER = struct.Struct("<Q")
 PIECE = 1 << 20
-MOST_FILES = 250  # that the system lets travel with one message
-
-
-def receive_files(end: socket.socket, flags: int = 0) -> tuple[bytes, list[int]]:
-    """A message of a pair that keeps messages apart, and the open files that came with it.
-
-    Like socket.recv_fds, which cannot be told to close the files in our children.
-    """
-    room = socket.CMSG_LEN(MOST_FILES * array.array("i").itemsize)
-    message, aids, came, _sender = end.recvmsg(1 << 16, room, flags | socket.MSG_CMSG_CLOEXEC)
-    files = array.array("i")
-    for _level, _kind, content in aids:
-        files.frombytes(content[: len(content) - len(content) % files.itemsize])
-    if came & socket.MSG_CTRUNC:
-        for file in files:
-            os.close(file)
-        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
-    return message, files.tolist()
 
 
 class Channel:

@@ -2,6 +2,7 @@
 
 import signal
 import threading
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from gymnasium.error import ClosedEnvironmentError
 
 from phalanx.errors import PhalanxError, WorkerError
+from phalanx.system import peak_memory_mb
 
 
 class PoolClosed(PhalanxError, ClosedEnvironmentError):
@@ -21,9 +23,9 @@ class Fault:
 
     what: str
     """one line: what happened, in which environment and worker"""
-    env_id: int | None
+    env_id: int | None = None
     """the environment that was being stepped or built, if one was"""
-    worker: int | None
+    worker: int | None = None
     """None: the environments of this process"""
     lost: tuple[int, ...]
     """environments whose partial episode is lost"""
@@ -45,18 +47,17 @@ class Fault:
         return "\n".join(lines)
 
 
-def failed_env(
-    worker: int | None, env_id: int, what: str, trace: str, action: Any, memory_mb: float | None
-) -> Fault:
-    """An environment that raised, or gave what its space does not allow."""
+def failed_env(worker: int | None, env_id: int, error: Exception, action: Any) -> Fault:
+    """An environment of this process that raised, or gave what its space does not allow."""
     where = "" if worker is None else f" in worker {worker}"
+    what = f"{type(error).__name__}: {error}".strip().removesuffix(":")
     return Fault(
         what=f"environment {env_id}{where} failed: {what}",
         env_id=env_id,
         worker=worker,
         lost=(env_id,),
-        traceback=trace,
-        memory_mb=memory_mb,
+        traceback="".join(traceback.format_exception(error)),
+        memory_mb=peak_memory_mb(),
         last_action=action,
     )
 
@@ -90,11 +91,28 @@ class FaultLog:
             )
 
 
-def how_it_ended(code: int) -> tuple[str, int | None, str | None]:
-    """How a process ended in words, as an exit code and as a signal's name.
+def dead_worker(
+    worker: int, code: int, said: tuple[str, str] | None, words: str, doing: str = "", **known: Any
+) -> Fault:
+    """A worker that ended.
 
     code: as Python gives it, the number of a signal if negative.
+    said: how, and its traceback, if more is known than the code and its last words tell.
     """
+    how, exit_code, signal_name = how_it_ended(code)
+    how, trace = said or (how, words)
+    return Fault(
+        what=f"worker {worker} {how}{doing}",
+        worker=worker,
+        traceback=trace,
+        exit_code=exit_code,
+        signal=signal_name,
+        **known,
+    )
+
+
+def how_it_ended(code: int) -> tuple[str, int | None, str | None]:
+    """How a process ended in words, as an exit code and as a signal's name."""
     if code >= 0:
         return f"exited with code {code}", code, None
     try:

@@ -1,26 +1,31 @@
-"""How observations and actions of any space lie in arrays, one row for each environment.
+"""How observations and actions of any space are kept, one row for each environment.
 
-A space is cut into leaves: a Box, Discrete, MultiDiscrete or MultiBinary, however deep in Dicts and
-Tuples. Each leaf is one array. Rows are written by the environment's process, and read by the
-caller's, in the structure that the space has.
+A space whose values have one size is cut into leaves: a Box, Discrete, MultiDiscrete or
+MultiBinary, however deep in Dicts and Tuples. Each leaf is one array. Rows are written by the
+environment's process, and read by the caller's, in the structure that the space has. Values of all
+other spaces (Text, Sequence, Graph, OneOf, and those of one's own) cannot lie in shared memory:
+they travel as messages, pickled, which is slower the larger they are.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from copy import deepcopy
+from dataclasses import dataclass
+from operator import setitem
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
+from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
 
 from phalanx.errors import ActionError
 
 INT64, UINT64 = np.dtype(np.int64), np.dtype(np.uint64)
-FIXED = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
 FEW = 32  # so many numbers Python compares faster than numpy
 
 Array = npt.NDArray[Any]
 Rows = Any  # the arrays of a space, in its structure: an array, or dicts and tuples of such
+Values = dict[int, Any]  # of the rows that are known
 Write = Callable[[int, Any], None]
 Read = Callable[[int], Any]
 Which = Array | slice  # the rows meant
@@ -32,6 +37,10 @@ class WrongValue(ValueError):
 
 class NoBatch(ActionError, TypeError):
     """One action where there must be one for each environment."""
+
+
+class NoFixedSize(Exception):
+    """A space whose values are not all of one size."""
 
 
 @dataclass(frozen=True)
@@ -94,17 +103,14 @@ class Leaf:
             wrong = ~((given >= self.low) & (given <= self.high))
         if wrong is not None and wrong.any():
             row = int(np.argwhere(wrong)[0][0])
+            bounds = "any number but NaN"
+            if self.low is not None and self.high is not None:
+                bounds = f"{self.low.min()} to {self.high.max()}"
             raise ActionError(
                 f"action{self.place} {given[row]!r:.80} of environment {ids[row]} is not in its "
-                f"space, {self.bounds}; clip or scale it"
+                f"space, {bounds}; clip or scale it"
             )
         return given
-
-    @property
-    def bounds(self) -> str:
-        if self.low is None or self.high is None:
-            return "any number but NaN"
-        return f"{self.low.min()} to {self.high.max()}"
 
 
 class Layout:
@@ -117,31 +123,13 @@ class Layout:
     """
 
     def __init__(self, space: spaces.Space[Any], bounded: bool = True) -> None:
-        """bounded: False if values may be beyond the bounds of the space, but not of its dtype."""
+        """NoFixedSize if there is none.
+
+        bounded: False if values may be beyond the bounds of the space, but not of its dtype.
+        """
         self.space = space
-        self.leaves: list[Leaf] = []
-        self._bounded = bounded
-        self._structure = self._cut(space, "")
-        self.single = self.leaves[0] if isinstance(self._structure, Leaf) else None
-
-    @classmethod
-    def fits(cls, space: spaces.Space[Any]) -> bool:
-        """Whether all values of a space have one size."""
-        if isinstance(space, spaces.Dict | spaces.Tuple):
-            parts = space.values() if isinstance(space, spaces.Dict) else space.spaces
-            return all(cls.fits(part) for part in parts)
-        return isinstance(space, FIXED)
-
-    def _cut(self, space: spaces.Space[Any], place: str) -> Any:
-        if isinstance(space, spaces.Dict):
-            return {k: self._cut(part, f"{place}[{k!r}]") for k, part in space.items()}
-        if isinstance(space, spaces.Tuple):
-            return tuple(self._cut(part, f"{place}[{k}]") for k, part in enumerate(space.spaces))
-        leaf = _leaf(space, place)
-        if not self._bounded:
-            leaf = replace(leaf, low=None, high=None, highest=None)
-        self.leaves.append(leaf)
-        return leaf
+        self._structure = _cut(space, "", bounded)
+        self.single = self._structure if isinstance(self._structure, Leaf) else None
 
     def rows(self, make: Callable[[Leaf], Array]) -> Rows:
         """The arrays of the space, each from `make(leaf)`."""
@@ -151,9 +139,11 @@ class Layout:
         """Copies of some rows; of all, for a slice."""
         if self.single is not None:
             return rows.copy() if isinstance(which, slice) else rows[which]
-        if isinstance(which, slice):
-            return _map(lambda array: array.copy(), rows)
-        return _map(lambda array: array[which], rows)
+        return _map(lambda array: array.copy() if isinstance(which, slice) else array[which], rows)
+
+    def batch(self, values: Sequence[Any]) -> Rows:
+        """Values one by one, as rows."""
+        return _map(lambda _leaf, *given: np.asarray(given), self._structure, *values)
 
     def row(self, rows: Rows, i: int, _count: int) -> Any:
         """Row i, in the structure of the space."""
@@ -176,14 +166,11 @@ class Layout:
         if self.single is not None:
             rows[which] = self.single.checked_actions(values, ids)
             return
-        checked = _map_given(
-            lambda leaf, given: leaf.checked_actions(given, ids), self._structure, values, ""
+        _check_parts(self._structure, values, "actions", ActionError)
+        checked = _map(
+            lambda leaf, given: leaf.checked_actions(given, ids), self._structure, values
         )
-
-        def store(array: Array, given: Array) -> None:
-            array[which] = given
-
-        _map(store, rows, checked)
+        _map(lambda array, given: setitem(array, which, given), rows, checked)
 
     def writer(self, rows: Rows) -> Write:
         """write(i, value): store what environment i gave in row i."""
@@ -194,22 +181,81 @@ class Layout:
         return _reader(self._structure, rows)
 
 
-def _leaf(space: spaces.Space[Any], place: str) -> Leaf:
-    if isinstance(space, spaces.Discrete):
-        low, high = np.asarray(space.start), np.asarray(space.start + space.n - 1)
-        dtype = np.dtype(space.dtype)
-        highest = int(high) if dtype is INT64 and space.start == 0 else None
-        return Leaf(place, (), dtype, low, high, True, highest)
-    if isinstance(space, spaces.MultiDiscrete):
-        low, high = np.asarray(space.start), np.asarray(space.start + space.nvec - 1)
-        return Leaf(place, space.nvec.shape, np.dtype(space.dtype), low, high, False)
-    if isinstance(space, spaces.MultiBinary):
-        zero, one = np.zeros((), np.int8), np.ones((), np.int8)
-        return Leaf(place, tuple(space.shape), np.dtype(space.dtype), zero, one, False)
-    assert isinstance(space, spaces.Box)
-    free = space.dtype.kind == "f" and np.isinf(space.low).all() and np.isinf(space.high).all()
-    least, most = (None, None) if free else (space.low, space.high)
-    return Leaf(place, tuple(space.shape), np.dtype(space.dtype), least, most, False)
+class Objects:
+    """A space as values of Python; what `Layout` is for spaces that fit into arrays."""
+
+    def __init__(self, space: spaces.Space[Any]) -> None:
+        self.space = space
+
+    def rows(self, _make: Any) -> Values:
+        """No arrays: a dict that each process fills with what it is sent."""
+        return {}
+
+    def batch(self, values: Sequence[Any]) -> Any:
+        """The values of some rows, as Gymnasium batches those of this space."""
+        room: Any = create_empty_array(self.space, len(values), fn=np.zeros)
+        return deepcopy(concatenate(self.space, list(values), room))
+
+    def row(self, batch: Any, i: int, count: int) -> Any:
+        """Value i of a batch of `count`."""
+        return list(iterate(batch_space(self.space, count), batch))[i]
+
+    def take(self, rows: Values, which: Array | slice) -> Any:
+        """Some rows; all, for a slice."""
+        ids = sorted(rows) if isinstance(which, slice) else which.tolist()
+        return self.batch([rows[i] for i in ids])
+
+    def put(self, rows: Values, _which: Any, actions: Any, ids: Sequence[int] | Array) -> None:
+        """Keep one action for each of `ids`."""
+        try:
+            given = list(iterate(batch_space(self.space, len(ids)), actions))
+        except (TypeError, ValueError) as error:
+            raise ActionError(
+                f"actions {actions!r:.80} are no batch of {self.space}: {error}"
+            ) from error
+        if len(given) != len(ids):
+            raise ActionError(f"{len(given)} actions for {len(ids)} rows")
+        rows.update(zip(np.asarray(ids).tolist(), given, strict=True))
+
+    def writer(self, rows: Values) -> Callable[[int, Any], None]:
+        return rows.__setitem__
+
+    def reader(self, rows: Values) -> Callable[[int], Any]:
+        return rows.__getitem__
+
+
+def layout_of(space: spaces.Space[Any], *, bounded: bool = True) -> Layout | Objects:
+    """How values of a space are kept: in arrays, if they have a fixed size."""
+    try:
+        return Layout(space, bounded)
+    except NoFixedSize:
+        return Objects(space)
+
+
+def _cut(space: spaces.Space[Any], place: str, bounded: bool) -> Any:
+    """The structure of a space, with a leaf for each array."""
+    if isinstance(space, spaces.Dict):
+        return {k: _cut(part, f"{place}[{k!r}]", bounded) for k, part in space.items()}
+    if isinstance(space, spaces.Tuple):
+        return tuple(_cut(part, f"{place}[{k}]", bounded) for k, part in enumerate(space.spaces))
+    low: Array | None
+    high: Array | None
+    if isinstance(space, spaces.Box):
+        free = space.dtype.kind == "f" and np.isinf(space.low).all() and np.isinf(space.high).all()
+        low, high = (None, None) if free else (space.low, space.high)
+    elif isinstance(space, spaces.MultiBinary):
+        low, high = np.zeros((), np.int8), np.ones((), np.int8)
+    elif isinstance(space, spaces.Discrete | spaces.MultiDiscrete):
+        count = space.n if isinstance(space, spaces.Discrete) else space.nvec
+        low, high = np.asarray(space.start), np.asarray(space.start + count - 1)
+    else:
+        raise NoFixedSize
+    if not bounded:
+        low = high = None
+    dtype, scalar, highest = np.dtype(space.dtype), isinstance(space, spaces.Discrete), None
+    if scalar and high is not None and dtype is INT64 and low == 0:
+        highest = int(high)
+    return Leaf(place, tuple(space.shape or ()), dtype, low, high, scalar, highest)
 
 
 def _up_to(most: int, values: Array) -> bool:
@@ -221,92 +267,70 @@ def _up_to(most: int, values: Array) -> bool:
 
 
 def _map(function: Callable[..., Any], structure: Any, *others: Any) -> Any:
-    """The structure with function(leaf, ...) in place of each leaf."""
-    if isinstance(structure, dict):
-        return {k: _map(function, part, *(o[k] for o in others)) for k, part in structure.items()}
-    if isinstance(structure, tuple):
-        return tuple(
-            _map(function, part, *(o[k] for o in others)) for k, part in enumerate(structure)
-        )
-    return function(structure, *others)
+    """The structure with function(leaf, ...) in place of each leaf; others have the same parts."""
+    if not isinstance(structure, dict | tuple):
+        return function(structure, *others)
+    parts = {
+        k: _map(function, structure[k], *(other[k] for other in others)) for k in _keys(structure)
+    }
+    return parts if isinstance(structure, dict) else tuple(parts.values())
 
 
-def _map_given(function: Callable[..., Any], structure: Any, given: Any, place: str) -> Any:
-    """As `_map`, with what a caller gave: it may have another structure."""
+def _keys(structure: Any) -> Any:
+    return structure.keys() if isinstance(structure, dict) else range(len(structure))
+
+
+def _check_parts(structure: Any, given: Any, what: str, error: type[Exception]) -> None:
+    """Whether all parts of a structure are there, and no others."""
+    if isinstance(structure, Leaf):
+        return
     if isinstance(structure, dict):
         if not isinstance(given, dict) or given.keys() != structure.keys():
             keys = sorted(given) if isinstance(given, dict) else type(given).__name__
-            raise ActionError(f"actions{place} are {keys}; a dict of {sorted(structure)} is wanted")
-        return {
-            k: _map_given(function, part, given[k], f"{place}[{k!r}]")
-            for k, part in structure.items()
-        }
-    if isinstance(structure, tuple):
-        if not isinstance(given, tuple | list) or len(given) != len(structure):
-            raise ActionError(f"actions{place} are not a tuple of {len(structure)} arrays")
-        return tuple(
-            _map_given(function, part, given[k], f"{place}[{k}]")
-            for k, part in enumerate(structure)
-        )
-    return function(structure, given)
+            raise error(f"{what}: {keys} given; its space says {sorted(structure)}")
+    elif not isinstance(given, tuple | list) or len(given) != len(structure):
+        raise error(f"{what}: not a tuple of {len(structure)}, as its space says")
+    for k in _keys(structure):
+        _check_parts(structure[k], given[k], f"{what}[{k!r}]", error)
 
 
 # --- one row --------------------------------------------------------------------------------------
 
 
 def _writer(structure: Any, rows: Rows) -> Write:
-    if isinstance(structure, dict):
-        return _dict_writer({k: _writer(part, rows[k]) for k, part in structure.items()})
-    if isinstance(structure, tuple):
-        return _tuple_writer([_writer(part, rows[k]) for k, part in enumerate(structure)])
-    return _leaf_writer(structure, rows)
+    if isinstance(structure, Leaf):
+        return _leaf_writer(structure, rows)
+    writers = {k: _writer(structure[k], rows[k]) for k in _keys(structure)}
+    kind: type = dict if isinstance(structure, dict) else tuple
+    names: Callable[[Any], Any] = dict.keys if kind is dict else len
+    wanted = names(structure)
 
-
-def _dict_writer(writers: dict[str, Write]) -> Write:
     def write(i: int, value: Any) -> None:
-        if not isinstance(value, dict) or value.keys() != writers.keys():
-            keys = sorted(value) if isinstance(value, dict) else type(value).__name__
-            raise WrongValue(f"observation has {keys}; its space says {sorted(writers)}")
+        if type(value) is not kind or names(value) != wanted:
+            _check_parts(structure, value, "observation", WrongValue)
         for key, write_part in writers.items():
             write_part(i, value[key])
 
     return write
 
 
-def _tuple_writer(writers: list[Write]) -> Write:
-    def write(i: int, value: Any) -> None:
-        if not isinstance(value, tuple | list) or len(value) != len(writers):
-            raise WrongValue(f"observation is not a tuple of {len(writers)}, as its space says")
-        for write_part, part in zip(writers, value, strict=True):
-            write_part(i, part)
-
-    return write
-
-
 def _leaf_writer(leaf: Leaf, rows: Array) -> Write:
-    if len(leaf.shape) != 1 or 0 in rows.shape:
-        return _array_writer(leaf, rows)
+    shape, dtype, scalar = leaf.shape, leaf.dtype, leaf.scalar
     # A memoryview takes only what has its shape and type, and in half of numpy's time.
-    views = [memoryview(row) for row in rows]
+    views = [memoryview(row) for row in rows] if len(shape) == 1 and rows.size else []
 
-    def write(i: int, value: Any) -> None:
+    def write_vector(i: int, value: Any) -> None:
         try:
             views[i][:] = value
         except (ValueError, TypeError, BufferError, NotImplementedError):
             rows[i] = leaf.checked(value)
 
-    return write
-
-
-def _array_writer(leaf: Leaf, rows: Array) -> Write:
-    shape, dtype, scalar = leaf.shape, leaf.dtype, leaf.scalar
-
-    def write(i: int, value: Any) -> None:
+    def write_array(i: int, value: Any) -> None:
         if scalar or type(value) is not np.ndarray or value.shape != shape or value.dtype != dtype:
             value = leaf.checked(value)
         rows[i] = value
 
-    return write
+    return write_vector if views else write_array
 
 
 def _reader(structure: Any, rows: Rows) -> Read:

@@ -1,25 +1,23 @@
 """Build a pool: settings checked, one environment tried, workers chosen and started."""
 
+import math
+import numbers
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
-from gymnasium import Env
+from gymnasium import Space
 from gymnasium.vector import AutoresetMode
 
 from phalanx.envs.auto import choose_num_envs, choose_workers
-from phalanx.envs.closing import close_in_time
-from phalanx.envs.factories import Factory, OneEach, WithOptions
+from phalanx.envs.factories import EnvSpec, Factory, OneEach, close_in_time, factory_of
 from phalanx.envs.faults import Fault, FaultLog
-from phalanx.envs.first_try import try_first
 from phalanx.envs.pool import ObservationMode, Pool
 from phalanx.envs.serial import Serial
-from phalanx.envs.settings import Count, checked_rules, checked_settings
-from phalanx.envs.shared_memory import Board, Shape
-from phalanx.envs.starter import Starter
-from phalanx.envs.trial import EnvSpec, EnvTraits, factory_of
-from phalanx.envs.worker import PoolSetup
-from phalanx.envs.workers import Workers, open_workers
-from phalanx.errors import ConfigError
+from phalanx.envs.shared_memory import PoolSetup
+from phalanx.envs.trial import Count, try_first
+from phalanx.envs.workers import open_workers
+from phalanx.errors import ConfigError, KindError
 
 
 def make_pool(
@@ -70,84 +68,117 @@ def make_pool(
     factory, name = factory_of(env)
     if isinstance(factory, OneEach) and n_envs is None and num_envs is None:
         n_envs = len(factory.factories)
-    count, asked_for, wait_for, seed = checked_settings(
-        n_envs=n_envs, num_envs=num_envs, num_workers=num_workers, wait_for=wait_for, seed=seed,
-        infos=infos, step_timeout=step_timeout, start_timeout=start_timeout,
-        max_restarts=max_restarts, on_fault=on_fault,
-    )  # fmt: skip
-    rules = checked_rules(autoreset_mode, observation_mode)
+    if (n_envs is None) == (num_envs is None):
+        given = "neither is given" if n_envs is None else f"both are given: {n_envs} and {num_envs}"
+        raise ConfigError(f"n_envs and num_envs are two names for one number; {given}")
+    count: Any = num_envs if n_envs is None else n_envs
+    if count != "auto":
+        count = whole("n_envs", count, 1, "a number of environments, or 'auto'")
+    if num_workers == "serial":
+        num_workers = 0
+    elif num_workers != "auto":
+        num_workers = whole("num_workers", num_workers, 0, "a number, 'auto' or 'serial'")
+    if wait_for != "all":
+        most = math.inf if count == "auto" else count  # of "auto", it is cut to fit later
+        wait_for = whole("wait_for", wait_for, 1, f"'all', or 1 to n_envs = {count}", most)
+    seed = whole("seed", seed, 0, "a whole number that is not negative")
+    if not isinstance(infos, bool):
+        raise ConfigError(f"infos = {infos!r:.60}: True or False")
+    for key, value in (("step_timeout", step_timeout), ("start_timeout", start_timeout)):
+        is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+        if not is_number or not 0 < value < math.inf:
+            raise ConfigError(f"{key} = {value!r:.60}: seconds, more than 0 and finite")
+    whole("max_restarts", max_restarts, 0, "a number; 0 is for none")
+    if not (on_fault is None or callable(on_fault)):
+        raise ConfigError(f"on_fault = {on_fault!r:.60}: a function that takes a Fault, or None")
+    autoreset, alike = checked_modes(autoreset_mode, observation_mode)
     if isinstance(factory, OneEach) and count != len(factory.factories):
         raise ConfigError(f"n_envs = {count}: env is a list of {len(factory.factories)} factories")
-    if options is not None:
-        factory = WithOptions(factory, options)
-    if not trial and "auto" in (count, asked_for):
+    if not trial and "auto" in (count, num_workers):
         raise ConfigError("trial = False: n_envs and num_workers must be numbers, not 'auto'")
-    shown, starter, why_here, tried_env = try_first(
-        factory,
-        name,
-        seed=seed,
-        n_envs=count,
-        num_workers=asked_for,
-        step_timeout=step_timeout,
-        start_timeout=start_timeout,
-        alike=rules.alike,
-        only_build=not trial,
-    )
+    traits, starter, why_here, tried_env = try_first(
+        factory, name, n_envs=count, num_workers=num_workers, step_timeout=step_timeout,
+        start_timeout=start_timeout, seed=seed, options=options, alike=alike, only_build=not trial,
+    )  # fmt: skip
     if count == "auto":
-        count = choose_num_envs(shown.step_s, shown.cpu_share)
-        wait_for = wait_for if wait_for == "all" else min(wait_for, count)
-    if why_here:
+        count = choose_num_envs(traits.step_s, traits.cpu_share)
+    if starter is None:
         workers, reason = 0, f"serial: {why_here}"
-    elif asked_for == "auto":
-        workers, reason = choose_workers(count, shown.step_s, shown.cpu_share)
+    elif num_workers == "auto":
+        workers, reason = choose_workers(count, traits.step_s, traits.cpu_share)
     else:
-        workers = min(asked_for, count)
+        workers = min(num_workers, count)
         reason = f"{workers} workers: as asked for"
     if workers and starter is not None:
         reason += starter.note
     setup = PoolSetup(
-        observation_space=shown.observations.space,
-        action_space=shown.actions.space,
-        shape=Shape(count, workers, shown.num_masked),
+        traits=traits,
+        n_envs=count,
+        num_workers=workers,
         seed=seed,
         infos=infos,
-        rules=rules,
-        wait_for=count if wait_for == "all" else wait_for,
+        options=options,
+        autoreset=autoreset,
+        alike=alike,
+        wait_for=count if wait_for == "all" else min(wait_for, count),
         step_timeout_s=step_timeout,
         start_timeout_s=start_timeout,
     )
     log = FaultLog(max_restarts, on_fault)
-    board, runner = _open_runner(setup, shown, factory, starter, tried_env, log)
-    return Pool(setup, shown, board, runner, log, observation_mode=observation_mode, reason=reason)
-
-
-def _open_runner(
-    setup: PoolSetup,
-    traits: EnvTraits,
-    factory: Factory,
-    starter: Starter | None,
-    tried_env: Env[Any, Any] | None,
-    log: FaultLog,
-) -> tuple[Board, Serial | Workers]:
-    """Let workers build the environments, or build them here."""
-    if setup.shape.num_workers:
-        assert starter is not None
-        return open_workers(setup, traits, starter, log)
     if starter is not None:
+        if workers:
+            there = open_workers(setup, starter, log)
+            return Pool(setup, there, log, observation_mode, reason)
         starter.close()
-    board, here = Board(setup.shape, traits.observations, traits.actions), None
+    here = None
     try:
-        here = Serial(setup, factory, board, log)
-    finally:
+        here = Serial(setup, factory, log)
+    finally:  # the factory may have given the same one again
         if tried_env is not None and (here is None or tried_env not in here.envs.values()):
             close_in_time([tried_env])
-    return board, here
+    return Pool(setup, here, log, observation_mode, reason)
 
 
-def opened(pool: Pool | Sequence[Factory], settings: dict[str, Any]) -> Pool:
-    """A pool as it is, or one for these factories."""
+def checked_modes(autoreset_mode: Any, observation_mode: Any) -> tuple[AutoresetMode, bool]:
+    """When the next episode begins, and whether observation spaces may differ in their bounds."""
+    try:
+        autoreset = AutoresetMode(autoreset_mode)
+    except ValueError:
+        allowed = ", ".join(repr(mode.value) for mode in AutoresetMode)
+        raise ConfigError(f"autoreset_mode = {autoreset_mode!r:.60}: one of {allowed}") from None
+    given_spaces = isinstance(observation_mode, tuple) and len(observation_mode) == 2
+    if observation_mode not in ("same", "different") and not given_spaces:
+        raise ConfigError(
+            "Invalid `observation_mode`, expected: 'same' or 'different' or tuple of single and "
+            f"batch observation space, actual got {observation_mode}"
+        )
+    if given_spaces and not all(isinstance(one, Space) for one in observation_mode):
+        raise KindError(
+            "Expected both elements of observation_mode to be Spaces, got "
+            f"{type(observation_mode[0])} and {type(observation_mode[1])}"
+        )
+    return autoreset, observation_mode != "same"
+
+
+def whole(name: str, value: Any, least: int, allowed: str, most: float = math.inf) -> int:
+    """A whole number of a kind that has no fraction, in its range."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = least - 1
+    if isinstance(value, bool) or not least <= number <= most:
+        raise ConfigError(f"{name} = {value!r:.60}: {allowed}")
+    return number
+
+
+def opened(pool: Pool | Sequence[Factory], settings: dict[str, Any], face: str) -> Pool:
+    """A pool as it is, or one for these factories; `face` steps all environments at once."""
     if not isinstance(pool, Pool):
-        return make_pool(list(pool), **settings)
-    if settings:
+        pool = make_pool(list(pool), **settings)
+    elif settings:
         raise ConfigError(f"settings of a pool are for make_pool: {', '.join(settings)}")
+    if pool.wait_for != pool.n_envs:
+        raise ConfigError(
+            f"{face} steps all environments at once: wait_for='all', not {pool.wait_for}"
+        )
     return pool

@@ -14,7 +14,6 @@ row waits for more than n_envs / wait_for batches.
 import asyncio
 import threading
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -25,9 +24,7 @@ from phalanx.envs.faults import Fault, FaultLog, PoolClosed
 from phalanx.envs.processes import CLOSE_S, TICK_S
 from phalanx.envs.received import Quiet, Received, gather, quiet
 from phalanx.envs.serial import Serial
-from phalanx.envs.shared_memory import BEGIN, SEED, WITH_OPTIONS, Board, Ints, seed_of
-from phalanx.envs.trial import EnvTraits
-from phalanx.envs.worker import PoolSetup
+from phalanx.envs.shared_memory import BEGIN, SEED, WITH_OPTIONS, Ints, PoolSetup, seed_of
 from phalanx.envs.workers import Workers
 from phalanx.errors import ConfigError, PhalanxError
 
@@ -41,26 +38,25 @@ class Pool:
     def __init__(
         self,
         setup: PoolSetup,
-        traits: EnvTraits,
-        board: Board,
         runner: Serial | Workers,
         log: FaultLog,
-        *,
         observation_mode: ObservationMode,
         reason: str,
     ) -> None:
-        self.n_envs, self.wait_for, self.seed = setup.shape.n_envs, setup.wait_for, setup.seed
+        self.n_envs, self.wait_for, self.seed = setup.n_envs, setup.wait_for, setup.seed
         self.reason = reason
         """why there are as many workers as there are"""
-        self.autoreset_mode = setup.rules.autoreset
-        self.observation_mode = observation_mode
+        self.autoreset_mode, self.observation_mode = setup.autoreset, observation_mode
+        traits = self._traits = setup.traits
         self.render_mode, self.mask_dtype = traits.render_mode, traits.mask_dtype
         self.single_observation_space = traits.observations.space
         self.single_action_space = traits.actions.space
         self.metadata = traits.metadata
-        self._traits, self._board, self._log = traits, board, log
+        self._board, self._log = runner.board, log
+        self.everybody = runner.board.everybody
+        """the numbers of all environments, to be given to `send`"""
         # Those of the first reset, and of environments that have to begin again.
-        board.seeds[:] = [seed_of(self.seed, i) for i in range(self.n_envs)]
+        self._board.seeds[:] = [seed_of(self.seed, i) for i in range(self.n_envs)]
         self._runner: Serial | Workers | None = runner
         self._out = np.zeros(self.n_envs, np.bool_)  # asked for, and not yet received
         self._num_out = 0
@@ -85,7 +81,7 @@ class Pool:
         of options.
         """
         with self._at_work:
-            runner = self._open()
+            runner = self.check_open()
             ids = self._checked_ids(env_ids, "reset")
             if seed is None and not self._seeded:
                 seed = self.seed
@@ -112,13 +108,13 @@ class Pool:
         Without `env_ids`, the actions are for the rows of the last `recv`, in their order.
         """
         with self._at_work:
-            runner = self._open()
+            runner = self.check_open()
             last_ids = self._last_ids
             if last_ids is not None and (env_ids is None or env_ids is last_ids):
                 ids = last_ids
             else:
                 ids = self._checked_ids(env_ids, "send")
-            everybody = ids is runner.everybody
+            everybody = ids is self.everybody
             which = slice(None) if everybody else ids
             self._traits.actions.put(self._board.actions, which, actions, ids)
             self._ask(runner, ids, ids)
@@ -131,7 +127,7 @@ class Pool:
         Without workers it has no effect: the environments are stepped in this call.
         """
         with self._at_work:
-            runner = self._open()
+            runner = self.check_open()
             need = self._need()
             prepared = quiet(self._board, need)
             ids = runner.collect(need, timeout)
@@ -140,13 +136,13 @@ class Pool:
     def last_obs(self) -> Any:
         """What every environment showed last, copied; only while nothing is under way."""
         with self._at_work:
-            self._open()
+            self.check_open()
             self._at_rest("last_obs()")
             return self._traits.observations.take(self._board.obs, slice(None))
 
     async def recv_async(self) -> Received:
         """`recv` for asyncio: other tasks run meanwhile."""
-        if isinstance(self._open(), Serial):
+        if isinstance(self.check_open(), Serial):
             await asyncio.sleep(0)
             return self.recv()
         loop, happened = asyncio.get_running_loop(), asyncio.Event()
@@ -167,7 +163,7 @@ class Pool:
     def _look(self) -> int | None:
         """What becomes readable when something has happened; None if there are enough rows."""
         with self._at_work:
-            runner = self._open()
+            runner = self.check_open()
             assert isinstance(runner, Workers)
             need = self._need()
             if runner.enough(need):
@@ -181,6 +177,10 @@ class Pool:
         """Environment i's of the observations of all, in the structure of the space."""
         return self._traits.observations.row(observations, i, self.n_envs)
 
+    def batch(self, actions: Sequence[Any]) -> Any:
+        """Actions one by one, as `send` takes them."""
+        return self._traits.actions.batch(actions)
+
     def call(
         self, name: str, *args: Any, env_ids: Sequence[int] | None = None, **kwargs: Any
     ) -> list[Any]:
@@ -189,7 +189,7 @@ class Pool:
         For what happens seldom: it is sent as a message. Only between `recv` and `send`.
         """
         with self._at_work:
-            runner = self._open()
+            runner = self.check_open()
             self._at_rest(f"call({name!r})")
             ids = self._checked_ids(env_ids, "call", repeated=True)
             return [runner.call(i, name, args, kwargs) for i in ids.tolist()]
@@ -204,27 +204,18 @@ class Pool:
         if self._num_out:
             raise PhalanxError(f"{doing}: {self._num_out} rows are under way, recv first")
 
-    def check_open(self) -> None:
-        """Raise if the pool is closed, or cannot go on."""
-        self._open()
-
     @property
     def envs(self) -> list[Env[Any, Any]]:
         """The environments themselves, if they are in this process."""
-        runner = self._open()
+        runner = self.check_open()
         if isinstance(runner, Workers):
             raise AttributeError("the environments are in worker processes: use call or apply")
         return list(runner.envs.values())
 
     @property
-    def everybody(self) -> Ints:
-        """The numbers of all environments, to be given to `send`."""
-        return self._open().everybody
-
-    @property
     def num_workers(self) -> int:
         """Worker processes; 0 if the environments are in this one."""
-        return self._open().num_workers
+        return self.check_open().num_workers
 
     @property
     def faults(self) -> list[Fault]:
@@ -233,7 +224,7 @@ class Pool:
 
     @property
     def worker_pids(self) -> list[int]:
-        return list(self._open().pids)
+        return list(self.check_open().pids)
 
     def listen(self, hook: Callable[[Fault], None]) -> None:
         """Call `hook` with each failure so far, and with each that comes, as soon as it is seen."""
@@ -276,12 +267,7 @@ class Pool:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        _type: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_exception: object) -> None:
         self.close()
 
     def __del__(self) -> None:
@@ -290,7 +276,8 @@ class Pool:
 
     # --- inside -----------------------------------------------------------------------------------
 
-    def _open(self) -> Serial | Workers:
+    def check_open(self) -> Serial | Workers:
+        """Raise if the pool is closed, or cannot go on."""
         runner = self._runner
         if runner is None:
             raise PoolClosed("the pool is closed")
@@ -305,7 +292,7 @@ class Pool:
 
     def _checked_ids(self, env_ids: EnvIds | None, doing: str, repeated: bool = False) -> Ints:
         """The environments meant, none of which may be under way."""
-        everybody = self._open().everybody
+        everybody = self.everybody
         if env_ids is None or env_ids is everybody:
             if self._num_out == 0:
                 return everybody
@@ -329,7 +316,7 @@ class Pool:
     def _ask(self, runner: Serial | Workers, requests: Ints, ids: Ints) -> None:
         runner.submit(requests, ids)
         self._last_ids = None
-        if ids is runner.everybody:
+        if ids is self.everybody:
             self._out.fill(True)
             self._num_out = self.n_envs
         else:
@@ -344,19 +331,14 @@ class Pool:
         return [None if one is None else int(one) for one in seed]
 
     def _received(self, runner: Serial | Workers, ids: Ints, prepared: Quiet) -> Received:
-        everybody = ids is runner.everybody
-        which: slice | Ints
-        if everybody:
-            which = slice(None)
+        if ids is self.everybody:
             self._out.fill(False)
             self._num_out = 0
         else:
             if self.wait_for == self.n_envs:
                 ids.sort()
             ids.flags.writeable = False
-            which = ids
             self._out[ids] = False
             self._num_out -= len(ids)
         self._last_ids = ids
-        versions = self._versions.copy() if everybody else self._versions[ids]
-        return gather(self._board, runner, ids, which, versions, prepared)
+        return gather(self._board, runner, ids, self._versions, prepared)

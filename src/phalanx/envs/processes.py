@@ -5,68 +5,81 @@ import os
 import select
 import signal
 import time
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from typing import Any, Protocol
+from functools import partial
+from typing import Any
 
-from phalanx.envs.faults import Fault, PoolClosed, failed_env, how_it_ended
-from phalanx.envs.shared_memory import IDLE, Board, block_of, numbers
+from phalanx.envs.faults import Fault, PoolClosed, dead_worker
+from phalanx.envs.shared_memory import IDLE, Board, PoolSetup, block_of, numbers
 from phalanx.envs.starter import Ended, Started, Starter
-from phalanx.envs.worker import STOP, PoolSetup
+from phalanx.envs.worker import STOP, work
 from phalanx.errors import ConfigError, WorkerError
-from phalanx.system import READABLE, kill, new_poll
+from phalanx.system import READABLE, AnyBell, AnyMemory, kill, new_poll
 
 TICK_S = 0.1  # how often deadlines are looked at while waiting
 CLOSE_S = 1.0  # how long environments may take to close
-DEAF_S = 10.0  # in which the starter has started a worker, or told of its end
+DEAF_S = 10.0  # in which the starter has told of a worker's end
+NOT_BUILT = "could not build"
 
 OnFault = Callable[[Fault], None]
 
 
-class Asker(Protocol):
-    """Who asks the processes for rows."""
-
-    def take(self, kind: str, content: list[Any]) -> None:
-        """A message that a worker has sent."""
-
-    def ask_again(self, worker: int) -> None:
-        """What a dead worker was asked for and did not give: its successor will."""
-
-
-class Processes:
+class Processes(ABC):
     """A process for each worker, as long as the pool is open. What they write is in `Workers`."""
 
-    def __init__(self, setup: PoolSetup, board: Board, starter: Starter, on_fault: OnFault) -> None:
-        count, n = setup.shape.num_workers, setup.shape.n_envs
-        self._setup, self._board, self._bells = setup, board, setup.bells
-        self._starter, self._on_fault = starter, on_fault
-        self.blocks = [block_of(worker, n, count) for worker in range(count)]
+    def __init__(
+        self,
+        setup: PoolSetup,
+        board: Board,
+        starter: Starter,
+        memory: AnyMemory,
+        bells: Sequence[AnyBell],
+        on_fault: OnFault,
+    ) -> None:
+        """bells: one for each worker, and the last for the caller."""
+        count = self.num_workers = setup.num_workers
+        self._setup, self.board, self._starter, self._on_fault = setup, board, starter, on_fault
+        self._memory, self._bells = memory, bells
+        self._blocks = [block_of(worker, setup.n_envs, count) for worker in range(count)]
         self._sent, self._done = numbers(board.sent), numbers(board.done)
-        self.running: dict[int, Started] = {}
-        self.up = [False] * count  # its environments are built
-        self._seen = [(0, 0)] * count  # how far each worker was when we last looked
-        self.since = [time.monotonic()] * count  # and since when it is there
-        self._verdicts: dict[int, tuple[str, str]] = {}  # why we had to end it, and its stack
-        self._failures: dict[int, tuple[str, str, type[ConfigError]]] = {}  # why it could not begin
-        self._owed: dict[int, float] = {}  # workers that the starter has to tell of, since when
-        self.attended_at = self._watched_at = 0.0
+        self._asleep = numbers(board.asleep)
+        self._running: dict[int, Started] = {}
+        self._refusal = ConfigError  # what to raise if not all can begin
+        self._attended_at = self._watched_at = 0.0
         self._starting, self._pid = True, os.getpid()
         self._left = self._closed = False
         self.files = ExitStack()  # what is to be closed with us
         self._poll = new_poll()
 
-    def begin(self, asker: Asker) -> None:
+    @abstractmethod
+    def _take(self, kind: str, content: list[Any]) -> None:
+        """A message that a worker has sent."""
+
+    @abstractmethod
+    def _ask_again(self, worker: int) -> None:
+        """What a dead worker was asked for and did not give: its successor will."""
+
+    def begin(self) -> None:
         """Start all of them; returns when their environments are built."""
-        self._asker = asker
         try:
-            self._poll.register(self._bells[len(self.blocks)].fd, READABLE)
-            self._start_all(self._starter)
-            while not all(self.up):
+            self._poll.register(self._bells[-1].fd, READABLE)
+            self._start_all()
+            while not all(map(self._is_ready, range(self.num_workers))):
                 self.attend(TICK_S)
         except BaseException:
             self.close()
             raise
         self._starting = False
+
+    @property
+    def pids(self) -> list[int]:
+        """The processes of the workers that run."""
+        return [started.pid for _worker, started in sorted(self._running.items())]
+
+    def _is_ready(self, worker: int) -> bool:
+        return worker in self._running and self._running[worker].ready
 
     # --- what may happen while we wait ------------------------------------------------------------
 
@@ -78,26 +91,26 @@ class Processes:
         """Deal with all that has happened: bells, messages, deaths, deadlines."""
         self._stay()
         events = self._poll.poll(timeout_s)
+        self._asleep[self.num_workers] = 0
         self._stay()
-        self.attended_at = time.monotonic()
-        bell = self._bells[len(self.blocks)]
-        others = [fd for fd, _event in events if fd != bell.fd]
+        self._attended_at = time.monotonic()
+        others = [fd for fd, _event in events if fd != self._bells[-1].fd]
         if len(others) < len(events):
-            bell.hush()
+            self._bells[-1].hush()
         if others:
-            channels = {started.channel.fileno(): w for w, started in self.running.items()}
+            channels = {started.channel.fileno(): w for w, started in self._running.items()}
             for fd in others:
                 if fd in channels:
-                    self.read(channels[fd])
-        if self._starter.fileno() in (*others, -1):
+                    self._read(channels[fd])
+        if self._starter.fileno() in (*others, -1) or self._starter.unheard:
             self._hear()
-        if self.attended_at - self._watched_at > TICK_S / 2:
+        if self._attended_at - self._watched_at > TICK_S / 2:
             self._watch()
 
     def leave(self) -> None:
         """Let whoever waits in another thread wait no longer; `close` comes next."""
         self._left = True
-        self._bells[len(self.blocks)].ring()
+        self._bells[-1].ring()
 
     def _stay(self) -> None:
         if self._left:
@@ -107,150 +120,117 @@ class Processes:
         self._on_fault(fault)
         self._stay()  # who is told may have closed us
 
-    def read(self, worker: int) -> None:
+    def _read(self, worker: int) -> None:
         """Take the messages of a worker."""
-        if worker not in self.running:
+        if worker not in self._running:
             return
-        channel = self.running[worker].channel
-        was_closed = channel.closed
-        for kind, *content in channel.receive():
+        started = self._running[worker]
+        was_closed = started.channel.closed
+        for kind, *content in started.channel.receive():
             if kind == "ready":
-                self.up[worker], self.since[worker] = True, time.monotonic()
+                started.ready, started.since = True, time.monotonic()
             elif kind == "failed":
-                self._failures[worker] = (content[0], content[1], content[2])
+                what, trace, self._refusal = content
+                how = f"{NOT_BUILT} environment {self._env_at(worker)}: {what}"
+                started.verdict = how, trace
             elif kind == "fault":
-                self._tell(failed_env(worker, *content))
+                self._tell(content[0])
             else:
-                self._asker.take(kind, content)
-        if channel.closed and not was_closed:
-            self._poll.unregister(channel.fileno())
-            self._owed.setdefault(worker, time.monotonic())
+                self._take(kind, content)
+        if started.channel.closed and not was_closed:
+            self._poll.unregister(started.channel.fileno())
+            started.owed_since = min(started.owed_since, time.monotonic())
 
     def _watch(self) -> None:
         """End workers that are past their deadline."""
         now = self._watched_at = time.monotonic()
-        if self._owed and now - min(self._owed.values()) > DEAF_S:
-            self._starter.kill()
-            self._owed.clear()
-        for worker in range(len(self.blocks)):
-            if worker in self._verdicts:
+        start_s, step_s = self._setup.start_timeout_s, self._setup.step_timeout_s
+        for worker, started in self._running.items():
+            if now - started.owed_since > DEAF_S:
+                self._starter.kill()
+            elif started.verdict is not None:
                 continue
-            if not self.up[worker]:
-                if now - self.since[worker] > self._setup.start_timeout_s:
-                    limit = f"start_timeout of {self._setup.start_timeout_s:g} s"
-                    self.end(worker, f"took longer than the {limit} to build its environments")
+            elif not started.ready:
+                if now - started.since > start_s:
+                    limit = f"start_timeout of {start_s:g} s"
+                    started.end(f"took longer than the {limit} to build its environments")
             elif self._sent[worker] != self._done[worker]:
-                seen = self._done[worker], int(self._board.now[worker])
-                if seen != self._seen[worker]:
-                    self._seen[worker], self.since[worker] = seen, now
-                elif now - self.since[worker] > self._setup.step_timeout_s:
-                    limit = f"step_timeout of {self._setup.step_timeout_s:g} s"
-                    self.end(worker, f"hung for longer than the {limit}")
-
-    def end(self, worker: int, verdict: str) -> None:
-        """Kill a worker, and say why; another takes its place."""
-        started = self.running.get(worker)
-        if started is None:
-            raise WorkerError(f"worker {worker} could not be started within its deadline")
-        self._verdicts[worker] = verdict, started.stack()
-        kill(started.pid)
-        self._owed[worker] = time.monotonic()
+                seen = self._sent[worker], self._done[worker], int(self.board.now[worker])
+                if seen != started.seen:
+                    started.seen, started.since = seen, now
+                elif now - started.since > step_s:
+                    started.end(f"hung for longer than the step_timeout of {step_s:g} s")
 
     # --- beginnings and ends ----------------------------------------------------------------------
 
-    def _start_all(self, starter: Starter) -> None:
-        self._starter = starter
-        if starter.fileno() >= 0:
-            self._poll.register(starter.fileno(), READABLE)
-        starter.set_up(self._setup)
-        self._owed.clear()
-        for worker in range(len(self.blocks)):
+    def _start_all(self) -> None:
+        if self._starter.fileno() >= 0:
+            self._poll.register(self._starter.fileno(), READABLE)
+        for worker in range(self.num_workers):
             self._start(worker)
 
     def _start(self, worker: int) -> None:
-        self.since[worker] = self._owed[worker] = time.monotonic()
-        self._starter.start(worker)
+        task, bells = partial(work, self._setup, worker), (self._bells[worker], self._bells[-1])
+        started = self._starter.start(worker, task, self._memory, *bells)
+        if started is not None:
+            self._running[worker] = started
+            self._poll.register(started.channel.fileno(), READABLE)
 
     def _hear(self) -> None:
-        for news in self._starter.hear():
-            if isinstance(news, Started):
-                self._begun(news)
-            elif news.worker in self.running and self.running[news.worker].pid == news.pid:
-                self.read(news.worker)
-                *_what, refusal = self._failures.get(news.worker, ("", "", ConfigError))
-                fault = self._ended(news)
-                if self._starting:
-                    raise refusal(str(fault))
-                self._tell(fault)
-                self._start(news.worker)
+        for ended in self._starter.hear():
+            if ended.worker not in self._running:  # it only tried an environment
+                continue
+            fault = self._ended(ended)
+            if self._starting:
+                raise self._refusal(str(fault))
+            self._tell(fault)
+            self._start(ended.worker)
         if self._starter.gone and not self._closed:
             self._start_all_again()
 
-    def _begun(self, started: Started) -> None:
-        self.running[started.worker] = started
-        self.since[started.worker] = time.monotonic()
-        self._owed.pop(started.worker, None)
-        self._poll.register(started.channel.fileno(), READABLE)
-
     def _ended(self, ended: Ended) -> Fault:
         """Keep what a worker had finished, ask again for what it had not, say what is known."""
-        worker, block = ended.worker, self.blocks[ended.worker]
-        self.read(worker)
-        started = self.running.pop(worker)
+        worker, block = ended.worker, self._blocks[ended.worker]
+        self._read(worker)
+        started = self._running.pop(worker)
         words = started.words()
         self._let_go(started)
-        at = int(self._board.now[worker])
-        how, exit_code, signal_name = how_it_ended(ended.code)
-        if worker in self._verdicts:
-            how, words = self._verdicts.pop(worker)
-        env_id: int | None = None
-        if at != IDLE and at in (*block, *(~i for i in block)):
-            env_id = at if at >= 0 else ~at
-        if worker in self._failures:
-            what, words, _refusal = self._failures.pop(worker)
-            how = f"could not build environment {env_id}: {what}"
-        doing = " when idle" if at == IDLE else f" in environment {env_id}"
-        doing = "" if how.startswith("could not") or (env_id is None and at != IDLE) else doing
+        at, env_id, doing = int(self.board.now[worker]), self._env_at(worker), ""
+        if started.verdict is None or not started.verdict[0].startswith(NOT_BUILT):
+            if at == IDLE:
+                doing = " when idle"
+            elif env_id is not None:
+                doing = f" in environment {env_id}"
         action = None
-        if at >= 0 and self.up[worker]:
-            action = self._board.action_layout.reader(self._board.actions)(at)
-        self.up[worker] = False
-        self._asker.ask_again(worker)
-        return Fault(
-            what=f"worker {worker} {how}{doing}",
-            env_id=env_id,
-            worker=worker,
-            lost=tuple(block),
-            traceback=words,
-            exit_code=exit_code,
-            signal=signal_name,
-            memory_mb=ended.memory_mb,
-            last_action=action,
-        )
+        if at >= 0 and started.ready:
+            action = self.board.action_layout.reader(self.board.actions)(at)
+        self._ask_again(worker)
+        return dead_worker(
+            worker, ended.code, started.verdict, words, doing, env_id=env_id, lost=tuple(block),
+            memory_mb=ended.memory_mb, last_action=action,
+        )  # fmt: skip
+
+    def _env_at(self, worker: int) -> int | None:
+        """The environment that a worker is at, if it is at one of its own."""
+        at = int(self.board.now[worker])
+        return next((i for i in self._blocks[worker] if at in (i, ~i)), None)
 
     def _start_all_again(self) -> None:
         """The fork server was killed: begin with a new one, and new workers."""
         self._poll.unregister(self._starter.fileno())
-        for started in self.running.values():
+        for started in self._running.values():
             kill(started.pid)
             with contextlib.suppress(OSError):  # wait until it cannot write any more
                 select.select([started.channel], [], [], 1.0)
         self._starter.close()
-        for worker, started in list(self.running.items()):
+        for worker, started in list(self._running.items()):
             self._ended(Ended(worker, started.pid, -signal.SIGKILL, 0.0))
         if self._starting:
             raise WorkerError("the process that starts workers ended before it had started all")
-        self._tell(
-            Fault(
-                what="the process that starts workers was killed, and its workers with it",
-                env_id=None,
-                worker=None,
-                lost=tuple(range(self._setup.shape.n_envs)),
-            )
-        )
-        self.up = [False] * len(self.blocks)
-        self._verdicts.clear()
-        self._start_all(self._starter.again())
+        what = "the process that starts workers was killed, and its workers with it"
+        self._tell(Fault(what=what, lost=tuple(range(self._setup.n_envs))))
+        self._starter = self._starter.again()
+        self._start_all()
 
     def _let_go(self, started: Started) -> None:
         if not started.channel.closed:
@@ -265,32 +245,27 @@ class Processes:
         with contextlib.suppress(OSError):  # what they still have to say comes too late
             self._stop()
         self._starter.close()
-        for started in self.running.values():
+        for started in self._running.values():
             self._let_go(started)
-        self.running.clear()
+        self._running.clear()
         self._poll.close()
         self.files.close()
-        del self._asker  # which refers to us: the memory is given back at once
 
     def _stop(self) -> None:
-        for worker in range(len(self.blocks)):
+        for worker in range(self.num_workers):
             self._sent[worker] = STOP
             self._bells[worker].ring()
         deadline = time.monotonic() + CLOSE_S
-        alive = {started.pid for started in self.running.values()}
-        while alive and not self._starter.gone and time.monotonic() < deadline:
+        while self._running and not self._starter.gone and time.monotonic() < deadline:
             if self._starter.fileno() >= 0:
                 select.select([self._starter], [], [], 0.05)
             else:
                 time.sleep(0.01)
-            for started in list(self.running.values()):
+            for started in self._running.values():
                 with contextlib.suppress(Exception):  # what it still has to say comes too late
                     started.channel.receive()
-            for news in self._starter.hear():
-                if isinstance(news, Ended):
-                    alive.discard(news.pid)
-                else:
-                    self._begun(news)
-                    alive.add(news.pid)
-        for pid in alive:
-            kill(pid)
+            for ended in self._starter.hear():
+                if ended.worker in self._running:
+                    self._let_go(self._running.pop(ended.worker))
+        for started in self._running.values():
+            kill(started.pid)

@@ -6,8 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from phalanx.envs.block import Info
-from phalanx.envs.layout import Layout, Rows
-from phalanx.envs.objects import Objects
+from phalanx.envs.layout import Layout, Objects, Rows
 from phalanx.envs.serial import Serial
 from phalanx.envs.shared_memory import INFO, LOST, TERMINATED, TRUNCATED, Board, Ints
 from phalanx.envs.workers import Workers
@@ -61,22 +60,18 @@ def quiet(board: Board, count: int) -> Quiet:
 
 
 def gather(
-    board: Board,
-    runner: Serial | Workers,
-    ids: Ints,
-    which: slice | Ints,
-    versions: Ints,
-    prepared: Quiet,
+    board: Board, runner: Serial | Workers, ids: Ints, versions: Ints, prepared: Quiet
 ) -> Received:
-    """Copies of the rows `ids`; `which` is a slice if they are all."""
+    """Copies of the rows `ids`. versions: of all environments."""
     layout = board.observations
     if isinstance(layout, Objects):
         runner.read_messages(ids)
-    obs = final_obs = layout.take(board.obs, which)
-    if isinstance(which, slice):
-        rewards, flags = board.rewards.copy(), board.flags
+    if ids is board.everybody:
+        obs = final_obs = layout.take(board.obs, slice(None))
+        rewards, flags, versions = board.rewards.copy(), board.flags, versions.copy()
     else:
-        rewards, flags = board.rewards[which], board.flags[which]
+        obs = final_obs = layout.take(board.obs, ids)
+        rewards, flags, versions = board.rewards[ids], board.flags[ids], versions[ids]
     terminated, truncated, lost, returns, lengths = prepared
     infos: list[Info] | None = None
     if flags.tobytes() != bytes(len(flags)):
@@ -102,7 +97,7 @@ def gather(
             infos = [
                 runner.info(i) if has else {} for i, has in zip(ids.tolist(), told, strict=True)
             ]
-    masks = board.masks[ids] if board.shape.num_masked else None
+    masks = board.masks[ids] if board.num_masked else None
     return Received(
         ids,
         obs,

@@ -1,15 +1,15 @@
 """The pool as Stable-Baselines3's VecEnv."""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from gymnasium import Env, spaces
+from gymnasium import spaces
 from gymnasium.vector import AutoresetMode
 
-from phalanx.envs.factories import is_wrapped
+from phalanx.envs.factories import Factory, is_wrapped
 from phalanx.envs.making import opened
 from phalanx.envs.pool import Pool
 from phalanx.errors import ConfigError, MissingError
@@ -31,12 +31,8 @@ class PoolVecEnv(VecEnv):  # type: ignore[misc]
     settings of `make_pool`, for SB3's make_vec_env(..., vec_env_cls=PoolVecEnv).
     """
 
-    def __init__(self, pool: Pool | Sequence[Callable[[], Env[Any, Any]]], **settings: Any) -> None:
-        pool = opened(pool, settings)
-        if pool.wait_for != pool.n_envs:
-            raise ConfigError(
-                f"a VecEnv steps all environments at once: wait_for='all', not {pool.wait_for}"
-            )
+    def __init__(self, pool: Pool | Sequence[Factory], **settings: Any) -> None:
+        pool = opened(pool, settings, "a VecEnv")
         if pool.autoreset_mode is not AutoresetMode.SAME_STEP:
             raise ConfigError(
                 "a VecEnv begins the next episode in the step that ends the last: "
@@ -58,10 +54,9 @@ class PoolVecEnv(VecEnv):  # type: ignore[misc]
         return received.obs
 
     def step_async(self, actions: Any) -> None:
-        if isinstance(self.action_space, spaces.Dict | spaces.Tuple) and not isinstance(
-            actions, dict
-        ):
-            actions = _together(self.action_space, list(actions))
+        nested = isinstance(self.action_space, spaces.Dict | spaces.Tuple)
+        if nested and not isinstance(actions, dict):  # SB3 gives them one by one
+            actions = self.pool.batch(list(actions))
         self.pool.send(actions)
 
     def step_wait(self) -> tuple[Any, Array, Array, list[dict[str, Any]]]:
@@ -136,14 +131,3 @@ class PoolVecEnv(VecEnv):  # type: ignore[misc]
     def _chosen(self, indices: Any) -> list[int]:
         """The environments meant: all, one, or some, counted from the end if negative."""
         return np.arange(self.num_envs)[list(self._get_indices(indices))].tolist()
-
-
-def _together(space: spaces.Space[Any], actions: list[Any]) -> Any:
-    """Actions one by one, as SB3 gives them, in the structure of the space."""
-    if isinstance(space, spaces.Dict):
-        return {key: _together(part, [one[key] for one in actions]) for key, part in space.items()}
-    if isinstance(space, spaces.Tuple):
-        return tuple(
-            _together(part, [one[k] for one in actions]) for k, part in enumerate(space.spaces)
-        )
-    return np.asarray(actions)

@@ -8,57 +8,48 @@ import numpy as np
 
 from phalanx.envs.block import Block, Info
 from phalanx.envs.factories import Factory
-from phalanx.envs.faults import PoolClosed, failed_env
+from phalanx.envs.faults import Fault, PoolClosed
 from phalanx.envs.processes import OnFault
-from phalanx.envs.shared_memory import Board, Ints
-from phalanx.envs.worker import PoolSetup, use
-from phalanx.system import peak_memory_mb
+from phalanx.envs.shared_memory import Board, Ints, PoolSetup
+from phalanx.envs.worker import use
 
 
-class Serial:
+class Serial(Block):
     """Like `Workers`, but rows are made when they are asked for."""
 
     num_workers = 0
     pids: tuple[int, ...] = ()
 
-    def __init__(self, setup: PoolSetup, factory: Factory, board: Board, on_fault: OnFault) -> None:
+    def __init__(self, setup: PoolSetup, factory: Factory, on_fault: OnFault) -> None:
+        super().__init__(setup, factory, Board(setup))
         self._on_fault, self._left = on_fault, False
         self._options: dict[int, dict[str, Any]] = {}
-        self.everybody: Ints = np.arange(board.shape.n_envs)
-        self.everybody.flags.writeable = False  # callers get it, and give it back
-        self._block = Block(
-            factory,
-            range(board.shape.n_envs),
-            board,
-            worker=0,
-            report=self._report,
-            infos=setup.infos,
-            rules=setup.rules,
-            post=lambda _kind, i: self._options[i],
-        )
         self._waiting: deque[int] = deque()
 
-    def _report(self, env_id: int, what: str, trace: str, action: Any) -> None:
-        self._on_fault(failed_env(None, env_id, what, trace, action, peak_memory_mb()))
+    def _report(self, fault: Fault) -> None:
+        self._on_fault(fault)
         if self._left:  # who is told may have closed us
             raise PoolClosed("the pool was closed")
+
+    def _options_for(self, i: int) -> dict[str, Any]:
+        return self._options[i]
 
     def submit(self, requests: Ints, ids: Ints) -> None:
         self._waiting.extend(requests.tolist())
 
     def collect(self, need: int, timeout_s: float | None = None) -> Ints:
         """Step them here and now: nobody can interrupt that, so `timeout_s` is of no effect."""
-        if need == len(self._waiting) == len(self.everybody):
+        if need == len(self._waiting) == len(self.board.everybody):
             requests = sorted(self._waiting, key=lambda i: i if i >= 0 else ~i)
             self._waiting.clear()
-            self._block.play(requests)
-            return self.everybody
+            self.play(requests)
+            return self.board.everybody
         requests = [self._waiting.popleft() for _ in range(need)]
-        self._block.play(requests)
+        self.play(requests)
         return np.array([i if i >= 0 else ~i for i in requests], np.int64)
 
     def info(self, i: int) -> Info:
-        return self._block.infos.pop(i)
+        return self.infos.pop(i)
 
     def begin_with(self, options: dict[str, Any], i: int) -> None:
         """The options of the reset of environment i that is asked for next."""
@@ -68,15 +59,8 @@ class Serial:
         """Values are on the board already, and faults were told when they happened."""
 
     def call(self, i: int, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return use(self._block.envs[i], name, args, kwargs)
+        return use(self.envs[i], name, args, kwargs)
 
     def leave(self) -> None:
         """Nobody waits for us in another thread but an environment."""
         self._left = True
-
-    @property
-    def envs(self) -> dict[int, Any]:
-        return self._block.envs
-
-    def close(self) -> None:
-        self._block.close()

@@ -1,7 +1,8 @@
-"""One block of memory with all that crosses between processes at a step, as named arrays.
+"""What the processes of a pool share: how it was set up, and one block of memory.
 
-The block is a file without a name: it is gone when the last process that maps it is gone, however
-that happens, and nothing can be left in /dev/shm.
+All that crosses between processes at a step is in the block, as named arrays. It is a file without
+a name: it is gone when the last process that maps it is gone, however that happens, and nothing can
+be left in /dev/shm.
 """
 
 from collections.abc import Callable
@@ -10,16 +11,16 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from gymnasium.vector import AutoresetMode
 
-from phalanx.envs.layout import Layout, Leaf, Rows
-from phalanx.envs.objects import Objects
+from phalanx.envs.layout import Layout, Leaf, Objects, Rows
 
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
 
-CACHE_LINE = (
-    64  # arrays begin on a cache line of their own, so that writers do not disturb each other
-)
+BOOL = np.dtype(np.bool_)
+CACHE_LINE = 64  # arrays begin on one of their own, so that writers do not disturb each other
+IDLE = -(2**62)  # in place of the environment that a worker is at
 
 # Bits of `flags`.
 TERMINATED, TRUNCATED, LOST, INFO = 1, 2, 4, 8
@@ -30,13 +31,45 @@ WITH_OPTIONS = 16  # added to SEED or BEGIN: a message says with which
 
 
 @dataclass(frozen=True)
-class Shape:
-    """What decides the size of a block."""
+class EnvTraits:
+    """What the first environment showed."""
 
+    observations: Layout | Objects
+    actions: Layout | Objects
+    metadata: dict[str, Any]
+    render_mode: str | None
+    num_masked: int = 0
+    """actions that the mask speaks of; 0 without masks"""
+    mask_dtype: np.dtype[Any] = BOOL
+    """of the masks that the environment gives"""
+    step_s: float = 0.0
+    """of a step, on a machine that has nothing else to do; 0 if it was not measured"""
+    cpu_share: float = 1.0
+    """the part of it that the environment computed; the rest it waited"""
+
+
+@dataclass(frozen=True)
+class PoolSetup:
+    """All that decides how the environments of a pool are run; workers are told so."""
+
+    traits: EnvTraits
     n_envs: int
     num_workers: int
-    num_masked: int
-    """actions that the mask speaks of; 0 without masks"""
+    seed: int
+    infos: bool
+    options: dict[str, Any] | None
+    """of resets that are given none"""
+    autoreset: AutoresetMode
+    alike: bool
+    """observation spaces may have different bounds, if shape and dtype are the same"""
+    wait_for: int
+    step_timeout_s: float
+    start_timeout_s: float
+
+    @property
+    def each_row(self) -> bool:
+        """Workers say so after every row, not only after a whole request."""
+        return self.wait_for < self.n_envs
 
 
 class Board:
@@ -49,34 +82,26 @@ class Board:
     replaced another: where somebody waits for single rows, they have a ring of their own.
     """
 
-    obs: Rows
-    final_obs: Rows
-    actions: Rows
-
-    def __init__(
-        self,
-        shape: Shape,
-        observations: Layout | Objects,
-        actions: Layout | Objects,
-        allocate: Callable[[int], Any] = bytearray,
-    ) -> None:
+    def __init__(self, setup: PoolSetup, allocate: Callable[[int], Any] = bytearray) -> None:
         """Lay the arrays out in memory of which allocate(size) gives so many bytes."""
-        self.shape, self.observations, self.action_layout = shape, observations, actions
-        n, w = shape.n_envs, max(shape.num_workers, 1)
+        self.observations, self.action_layout = setup.traits.observations, setup.traits.actions
+        self.num_masked = setup.traits.num_masked
+        n, w = setup.n_envs, max(setup.num_workers, 1)
+        self._n_envs = n
         self._end = 0
         self._memory: Any = None
         for lay_out in (False, True):  # first to know the size
             if lay_out:
                 self._memory = allocate(self._end)
                 self._end = 0
-            self.obs = observations.rows(self._rows)
-            self.final_obs = observations.rows(self._rows)
-            self.actions = actions.rows(self._rows)
+            self.obs: Rows = self.observations.rows(self._rows)
+            self.final_obs: Rows = self.observations.rows(self._rows)
+            self.actions: Rows = self.action_layout.rows(self._rows)
             self.rewards = self._array(np.float64, n)
             self.flags = self._array(np.uint8, n)
             self.episode_returns = self._array(np.float64, n)
             self.episode_lengths = self._array(np.int64, n)
-            self.masks = self._array(np.bool_, n, shape.num_masked)
+            self.masks = self._array(np.bool_, n, self.num_masked)
             self.orders = self._array(np.int8, n)
             self.seeds = self._array(np.int64, n)
             self.losses = self._array(np.int64, n)  # how often environment i has been built again
@@ -89,11 +114,13 @@ class Board:
             self.asleep: Ints = self._array(np.int64, w + 1)  # the last one is the caller
             self.goal: Ints = self._array(np.int64, 1)  # finished rows that the caller waits for
 
+        self.everybody: Ints = np.arange(n)
+        self.everybody.flags.writeable = False  # callers get it, and give it back
         self.no_returns = np.full(n, np.nan)  # for rows that end no episode
         self.no_lengths: Ints = np.full(n, -1)
 
     def _rows(self, leaf: Leaf) -> Array:
-        return self._array(leaf.dtype, self.shape.n_envs, *leaf.shape)
+        return self._array(leaf.dtype, self._n_envs, *leaf.shape)
 
     def _array(self, dtype: Any, *shape: int) -> Array:
         dtype = np.dtype(dtype)
@@ -103,9 +130,6 @@ class Board:
         if self._memory is None:
             return np.empty(0, dtype)
         return np.frombuffer(self._memory, dtype, size, start).reshape(shape)
-
-
-IDLE = -(2**62)
 
 
 def seed_of(seed: int, i: int) -> int:

@@ -43,16 +43,10 @@ class Account(NamedTuple):
 
     @classmethod
     def now(cls) -> "Account":
-        cpu_s, (sleeps, preemptions) = time.thread_time(), switches()
+        cpu_s, switched = time.thread_time(), switches()
         queued_s, others_queued_s = _queued_s()
-        return cls(
-            wall_s=time.perf_counter(),
-            cpu_s=cpu_s,
-            queued_s=queued_s,
-            others_s=time.process_time() - cpu_s + others_queued_s,
-            sleeps=sleeps,
-            preemptions=preemptions,
-        )
+        others_s = time.process_time() - cpu_s + others_queued_s
+        return cls(time.perf_counter(), cpu_s, queued_s, others_s, *switched)
 
     def since(self, before: "Account") -> Spent:
         """What was done between two accounts.

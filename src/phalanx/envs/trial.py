@@ -1,129 +1,138 @@
-"""The first environment: built and tried before any other.
+"""The first environment: built and tried before any other, in a process of its own if there can be.
 
-What cannot work is refused here, in one line. How long a step takes, and how much of that it
-computes rather than waits, decides how many workers are worth having.
+What cannot work is refused here, in one line; what hangs or crashes, ends there. How long a step
+takes, and how much of that it computes rather than waits, decides how many workers there will be.
 """
 
-import os
+import select
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
-from types import ModuleType
-from typing import Any
+from dataclasses import replace
+from functools import partial
+from typing import Any, Literal
 
-import gymnasium
 import numpy as np
 from gymnasium import Env, Space
 
-from phalanx.envs.answers import checked_reset, checked_step
+from phalanx.envs.block import checked_reset, checked_step
 from phalanx.envs.channel import Channel
-from phalanx.envs.closing import close_in_time
-from phalanx.envs.factories import Factory, OneEach
-from phalanx.envs.layout import Layout
-from phalanx.envs.objects import Objects, layout_of
+from phalanx.envs.factories import Factory, OneEach, close_in_time
+from phalanx.envs.faults import how_it_ended
+from phalanx.envs.layout import layout_of
+from phalanx.envs.shared_memory import EnvTraits
+from phalanx.envs.starter import CannotGo, Ended, Started, Starter, open_starter
 from phalanx.envs.thread_time import Account, quiet_mean
-from phalanx.errors import ConfigError
-from phalanx.importing import GIVEN, import_from
+from phalanx.errors import ConfigError, WorkerError
+from phalanx.machine import count_cores
+from phalanx.system import kill
 
-EnvSpec = str | Callable[[], Env[Any, Any]] | Sequence[Callable[[], Env[Any, Any]]]
+Count = int | Literal["auto"]
 
 TRY_S = 0.2
 MOST_STEPS = 6000
 BEAT_S = 0.02  # a step that takes longer is told of
 BUILDING = "building it"
+CLOSE_S = 1.0  # how long the environment may take to close
+TRY_OUT = -1  # in place of a worker's number
 
 
-@dataclass(frozen=True)
-class FromGymnasium:
-    """gymnasium.make, without the checks of every step: the pool has its own."""
+def try_first(
+    factory: Factory,
+    name: str,
+    *,
+    n_envs: Count,
+    num_workers: Count,
+    step_timeout: float,
+    start_timeout: float,
+    **how: Any,
+) -> tuple[EnvTraits, Starter | None, str, Env[Any, Any] | None]:
+    """Try one environment, where the others will be; `how` is for `tried`.
 
-    name: str
-    spec: gymnasium.envs.registration.EnvSpec | None
-    """as it is registered here: workers may not have what has registered it"""
-
-    def __call__(self) -> Env[Any, Any]:
-        return gymnasium.make(self.spec or self.name, disable_env_checker=True)
-
-
-@dataclass(frozen=True)
-class FromModule:
-    """A factory or class by its place, "module:factory"; or an id that the module registers."""
-
-    module: str
-    name: str
-    folder: str
-    """where the module may be, besides all that is installed"""
-
-    def __call__(self) -> Env[Any, Any]:
-        module, place = self.prepare(), f"{self.module}:{self.name}"
-        if hasattr(module, self.name):
-            env: Env[Any, Any] = getattr(module, self.name)()
-        elif self.name in gymnasium.registry:  # importing the module may have registered it
-            env = FromGymnasium(place, None)()
-        else:
-            raise ConfigError(
-                f"env {place!r}: {self.module} has no {self.name}, and Gymnasium knows no such "
-                "environment"
-            )
-        return env
-
-    def prepare(self) -> ModuleType:
-        """Import what building takes, before workers are forked."""
+    Returns what it has shown and who can start workers like it. If nobody can: why, and the
+    environment itself, which was tried in this process and is still open.
+    """
+    how["measure"] = "auto" in (n_envs, num_workers)
+    why_here = "as asked for"
+    if num_workers != 0:
+        starter: Starter | None = None
         try:
-            return import_from(self.folder, self.module)
-        except ImportError as error:
-            place = f"{self.module}:{self.name}"
-            raise ConfigError(f"env {place!r}: cannot import {self.module}: {error}") from error
+            counts = [count for count in (n_envs, num_workers) if count != "auto"]
+            threads = count_cores() // min([count_cores(), *counts])
+            starter = open_starter(factory, threads, start_timeout)
+            process = starter.start(TRY_OUT, partial(report_trial, name=name, **how))
+            traits = _heard(starter, process, name, step_timeout, start_timeout)
+            if hasattr(factory, "prepare"):  # environments may tell of classes that it defines
+                factory.prepare()
+            return traits, starter, "", None
+        except BaseException as error:
+            if starter is not None:
+                starter.close()
+            if not isinstance(error, CannotGo) or num_workers != "auto":
+                raise
+            why_here = str(error)
+    with tried(factory, name, **how, keep_dice=True) as (traits, env):
+        return traits, None, why_here, env
 
 
-def factory_of(env: EnvSpec) -> tuple[Factory, str]:
-    """What builds the environment, and what to call it in messages."""
-    if isinstance(env, list | tuple):
-        if not env or not all(callable(one) for one in env):
-            raise ConfigError(
-                f"env is {env!r:.60}: a list must have a function for each environment, that "
-                "builds it and takes no arguments"
-            )
-        return OneEach(tuple(env)), factory_of(env[0])[1]
-    if not isinstance(env, str):
-        if not callable(env):
-            raise ConfigError(
-                f"env is {env!r:.60}: give a Gymnasium id, 'module:factory', or a function that "
-                "builds one environment and takes no arguments"
-            )
-        return env, getattr(env, "__qualname__", type(env).__qualname__)
-    if env.startswith(GIVEN):
-        raise ConfigError(
-            f"the environment was given from Python ({env}) and cannot be found by its name; give "
-            "it again, as TrainConfig(env=...), or from a module as module:function"
-        )
-    module, colon, name = env.partition(":")
-    words = module.split(".") if colon else ["id"]
-    if not env.isprintable() or not all(word.isidentifier() for word in words) or not (name or env):
-        raise ConfigError(f"env is {env!r:.60}: give a Gymnasium id, or 'module:factory'")
-    if colon:
-        return FromModule(module, name, os.getcwd()), env
-    return FromGymnasium(env, gymnasium.registry.get(env)), env
+def _heard(
+    starter: Starter, process: Started | None, name: str, step_timeout: float, start_timeout: float
+) -> EnvTraits:
+    """What the process that tries the environment finds; ConfigError if it cannot be used."""
+    if process is None:
+        raise WorkerError("the process that tries the environment could not be started")
+    traits: EnvTraits | None = None
+    ends: list[Ended] = []
+    doing, since = BUILDING, time.monotonic()
+    try:
+        while True:
+            if process.channel.closed:
+                time.sleep(0.005)  # it is about to end
+            else:
+                select.select([process.channel], [], [], 0.1)
+            ends += starter.hear()
+            for kind, *rest in process.channel.receive():
+                since = time.monotonic()
+                if kind == "doing":
+                    doing = rest[0]
+                elif kind == "traits":
+                    traits = rest[0]
+                elif kind == "cannot go":
+                    what = "a worker process cannot load the environment's factory"
+                    raise CannotGo(f"{what}: {rest[0]}")
+                else:
+                    assert kind == "refused"
+                    raise _with_note(*rest)
+            waited_s = time.monotonic() - since
+            if traits is not None:
+                if ends or starter.gone or waited_s > CLOSE_S:
+                    return traits
+                continue
+            if starter.gone:
+                raise WorkerError("the process that tries the environment was killed")
+            limit, limit_s = "step_timeout", step_timeout
+            if doing == BUILDING:
+                limit, limit_s = "start_timeout", start_timeout
+            if ends:
+                how, words = f"the process {how_it_ended(ends[0].code)[0]}", process.words()
+            elif waited_s > limit_s:
+                how, words = f"it took longer than the {limit} of {limit_s:g} s", process.stack()
+            else:
+                continue
+            raise _with_note(f"environment {name} cannot be used: in {doing} {how}", words)
+    finally:
+        if not ends:
+            kill(process.pid)
+        process.close()
 
 
-@dataclass(frozen=True)
-class EnvTraits:
-    """What the first environment showed."""
-
-    observations: Layout | Objects
-    actions: Layout | Objects
-    num_masked: int
-    step_s: float
-    """of a step, on a machine that has nothing else to do; 0 if it was not measured"""
-    cpu_share: float
-    """the part of it that the environment computed; the rest it waited"""
-    metadata: dict[str, Any]
-    render_mode: str | None
-    mask_dtype: np.dtype[Any] = field(default=np.dtype(np.bool_))
-    """of the masks that the environment gives"""
+def _with_note(what: str, words: str) -> ConfigError:
+    error = ConfigError(what)
+    if words:
+        error.add_note(words)
+    return error
 
 
 @contextmanager
@@ -133,6 +142,7 @@ def tried(
     *,
     seed: int,
     measure: bool,
+    options: dict[str, Any] | None = None,
     alike: bool = False,
     only_build: bool = False,
     keep_dice: bool = False,
@@ -153,28 +163,25 @@ def tried(
         try:
             observations = layout_of(env.observation_space, bounded=not alike)
             actions = layout_of(env.action_space)
-            traits = EnvTraits(
-                observations, actions, 0, 0.0, 1.0, dict(env.metadata), env.render_mode
-            )
+            traits = EnvTraits(observations, actions, dict(env.metadata), env.render_mode)
             if not only_build:
                 scratch = observations.rows(lambda leaf: np.zeros((1, *leaf.shape), leaf.dtype))
                 write = observations.writer(scratch)
+                given = {} if options is None else {"options": options}
                 tell(doing := "reset(seed=…)")
-                obs, info = checked_reset(env.reset(seed=None if keep_dice else seed))
+                dice = None if keep_dice else seed
+                obs, info = checked_reset(env.reset(seed=dice, **deepcopy(given)))
                 write(0, obs)
                 tell(doing := "its first step")
                 possible = deepcopy(env.action_space)
                 possible.seed(seed)
                 write(0, checked_step(env.step(possible.sample()))[0])
-                tell(doing := "its first steps")
-                step_s, cpu_share = (
-                    _measure(env, possible, lambda: tell(doing)) if measure else (0.0, 1.0)
-                )
                 mask = np.ravel(info.get("action_mask", ()))
-                traits = replace(
-                    traits, num_masked=len(mask), mask_dtype=mask.dtype, step_s=step_s,
-                    cpu_share=cpu_share,
-                )  # fmt: skip
+                traits = replace(traits, num_masked=len(mask), mask_dtype=mask.dtype)
+                tell(doing := "its first steps")
+                if measure:
+                    step_s, cpu_share = _measure(env, given, possible, lambda: tell(doing))
+                    traits = replace(traits, step_s=step_s, cpu_share=cpu_share)
             yield traits, env
         except BaseException:
             close_in_time([env])
@@ -191,12 +198,9 @@ def tried(
 
 def report_trial(channel: Channel, factory: Factory, **settings: Any) -> int:
     """Try an environment out for whoever listens; returns the exit code of the process."""
-
-    def tell(doing: str) -> None:
-        channel.send(("doing", doing))
-
+    settings["tell"] = lambda doing: channel.send(("doing", doing))
     try:
-        with tried(factory, **settings, tell=tell) as (traits, env):
+        with tried(factory, **settings) as (traits, env):
             channel.send(("traits", traits))
             close_in_time([env])
     except ConfigError as error:
@@ -207,27 +211,26 @@ def report_trial(channel: Channel, factory: Factory, **settings: Any) -> int:
 
 
 def _measure(
-    env: Env[Any, Any], possible: Space[Any], tell: Callable[[], None]
+    env: Env[Any, Any], given: dict[str, Any], possible: Space[Any], tell: Callable[[], None]
 ) -> tuple[float, float]:
     """Seconds of a step, and the share of them that was computing. Resets count too.
 
     They are those of a quiet machine: time in which others had the core does not count.
     """
     costs: list[float] = []
-    ended, told = True, 0.0
+    ended, told, passed = True, 0.0, 0.0
     began, before = time.perf_counter(), Account.now()
-    while ((passed := time.perf_counter() - began) < TRY_S and len(costs) < MOST_STEPS) or len(
-        costs
-    ) < 2:
+    while len(costs) < 2 or (passed < TRY_S and len(costs) < MOST_STEPS):
         if passed - told > BEAT_S:
             tell()
             told = passed
         action, cpu_s = possible.sample(), time.thread_time()
         if ended:
-            env.reset()
+            env.reset(**deepcopy(given))
         _obs, _reward, terminated, truncated, _info = env.step(action)
         ended = bool(terminated or truncated)
         costs.append(time.thread_time() - cpu_s)
+        passed = time.perf_counter() - began
     spent = Account.now().since(before)
     computed_s = quiet_mean(costs) + spent.helped_s / len(costs)
     step_s = max(computed_s + spent.waited_s / len(costs), 1e-9)

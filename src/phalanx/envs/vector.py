@@ -1,22 +1,24 @@
 """The pool as Gymnasium's VectorEnv."""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from gymnasium import Env
 from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError, ResetNeeded
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_differing_spaces, batch_space
 
+from phalanx.envs.block import Info
+from phalanx.envs.factories import Factory
 from phalanx.envs.making import opened
 from phalanx.envs.pool import Pool
 from phalanx.envs.received import Received
 from phalanx.errors import ConfigError
 from phalanx.reset_mask import checked_mask
 
+Seeds = int | Sequence[int | None] | None
 Step = tuple[Any, npt.NDArray[np.float64], npt.NDArray[np.bool_], npt.NDArray[np.bool_], Any]
 
 
@@ -32,12 +34,8 @@ class PoolVectorEnv(VectorEnv[Any, Any, Any]):
     received: Received
     """all that the pool told of the last step or reset"""
 
-    def __init__(self, pool: Pool | Sequence[Callable[[], Env[Any, Any]]], **settings: Any) -> None:
-        pool = opened(pool, settings)
-        if pool.wait_for != pool.n_envs:
-            raise ConfigError(
-                f"a VectorEnv steps all environments at once: wait_for='all', not {pool.wait_for}"
-            )
+    def __init__(self, pool: Pool | Sequence[Factory], **settings: Any) -> None:
+        pool = opened(pool, settings, "a VectorEnv")
         self.pool, self.num_envs = pool, pool.n_envs
         self.autoreset_mode = pool.autoreset_mode
         self.metadata = {**pool.metadata, "autoreset_mode": pool.autoreset_mode}
@@ -57,12 +55,7 @@ class PoolVectorEnv(VectorEnv[Any, Any, Any]):
 
     # --- the calls --------------------------------------------------------------------------------
 
-    def reset(
-        self,
-        *,
-        seed: int | Sequence[int | None] | None = None,
-        options: dict[str, Any] | None = None,
-    ) -> tuple[Any, dict[str, Any]]:
+    def reset(self, *, seed: Seeds = None, options: Info | None = None) -> tuple[Any, Info]:
         """Begin an episode everywhere, or where options["reset_mask"] is True.
 
         As in Gymnasium, environment i gets seed + i, or seed[i]; or no seed, and throws dice that
@@ -71,11 +64,7 @@ class PoolVectorEnv(VectorEnv[Any, Any, Any]):
         self.reset_async(seed, options)
         return self.reset_wait()
 
-    def reset_async(
-        self,
-        seed: int | Sequence[int | None] | None = None,
-        options: dict[str, Any] | None = None,
-    ) -> None:
+    def reset_async(self, seed: Seeds = None, options: Info | None = None) -> None:
         """Begin a reset, which `reset_wait` ends."""
         self._begin("reset")
         if seed is None or isinstance(seed, int | np.integer):
@@ -91,11 +80,10 @@ class PoolVectorEnv(VectorEnv[Any, Any, Any]):
         self._ended[mask] = False
         self._pending, self._reset_done = "reset", True
 
-    def reset_wait(self, timeout: float | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset_wait(self, timeout: float | None = None) -> tuple[Any, Info]:
         received = self._finish("reset", timeout)
-        if len(received.env_ids) < self.num_envs:
-            return self.pool.last_obs(), self._infos(received)
-        return received.obs, self._infos(received)
+        are_all = len(received.env_ids) == self.num_envs
+        return received.obs if are_all else self.pool.last_obs(), self._infos(received)
 
     def step(self, actions: Any) -> Step:
         self.step_async(actions)
@@ -115,13 +103,8 @@ class PoolVectorEnv(VectorEnv[Any, Any, Any]):
     def step_wait(self, timeout: float | None = None) -> Step:
         received = self._finish("step", timeout)
         self._ended = received.terminated | received.truncated
-        return (
-            received.obs,
-            received.rewards,
-            received.terminated,
-            received.truncated,
-            self._infos(received),
-        )
+        obs, rewards, terminated, truncated = received[1:5]
+        return obs, rewards, terminated, truncated, self._infos(received)
 
     def _begin(self, what: str) -> None:
         self.pool.check_open()

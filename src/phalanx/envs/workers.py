@@ -1,4 +1,4 @@
-"""EnvWorker processes with a block of environments each, seen from the caller's process.
+"""Worker processes with a block of environments each, seen from the caller's process.
 
 Every wait ends: a worker that died is noticed at once, one that hangs is killed at its deadline,
 and both are replaced. Each environment of the lost block then gives one row that says so.
@@ -8,20 +8,18 @@ import time
 from collections import deque
 from collections.abc import Iterable
 from contextlib import ExitStack
-from dataclasses import replace
 from multiprocessing import TimeoutError as GymnasiumTimeout
 from typing import Any
 
 import numpy as np
 
 from phalanx.envs.block import Info
-from phalanx.envs.objects import Objects
+from phalanx.envs.layout import Objects
 from phalanx.envs.processes import TICK_S, OnFault, Processes
-from phalanx.envs.shared_memory import CALL, RECOVER, WITH_OPTIONS, Board, Ints, numbers
+from phalanx.envs.shared_memory import CALL, RECOVER, WITH_OPTIONS, Board, Ints, PoolSetup, numbers
 from phalanx.envs.starter import Starter
-from phalanx.envs.trial import EnvTraits
 from phalanx.envs.waiting import Patience, fence
-from phalanx.envs.worker import PoolSetup, between
+from phalanx.envs.worker import between
 from phalanx.errors import PhalanxError, WorkerError
 from phalanx.machine import count_cores
 from phalanx.system import new_bell, new_memory
@@ -31,23 +29,18 @@ class Late(PhalanxError, TimeoutError, GymnasiumTimeout):
     """Rows that did not arrive in the time that the caller gave them; they may still."""
 
 
-class Workers:
+class Workers(Processes):
     """The workers of a pool, seen on the board. Requests in, numbers of written rows out."""
 
-    def __init__(self, setup: PoolSetup, board: Board, processes: Processes) -> None:
-        n, self.num_workers = setup.shape.n_envs, setup.shape.num_workers
-        self._setup, self._board, self._bells = setup, board, setup.bells
-        self._processes, self._blocks = processes, processes.blocks
+    def __init__(self, setup: PoolSetup, board: Board, *others: Any) -> None:
+        super().__init__(setup, board, *others)
         self._sizes = [len(block) for block in self._blocks]
         self._all_workers = range(self.num_workers)
         self._owner = np.repeat(self._all_workers, self._sizes)
-        self.everybody: Ints = np.arange(n)
-        self.everybody.flags.writeable = False  # callers get it, and give it back
-        self._sent, self._done = numbers(board.sent), numbers(board.done)
+        self.everybody = board.everybody
         self._requests = [numbers(board.requests[b.start : b.stop]) for b in self._blocks]
         self._finished = [numbers(board.finished[b.start : b.stop]) for b in self._blocks]
-        self._asleep, self._goal = numbers(board.asleep), numbers(board.goal)
-        self._since = processes.since
+        self._goal = numbers(board.goal)
         self._in_rings: Ints | None = None  # `everybody`, if that is what was last asked for
         self._taken = [0] * self.num_workers  # finished rows that were fetched from each ring
         self._target = 0  # finished rows, of all workers together, that we wait for
@@ -56,22 +49,14 @@ class Workers:
         self._infos: dict[int, Info] = {}
         self._replies: deque[tuple[bool, Any]] = deque()
         self._patience = Patience(self.num_workers / count_cores())
-        self.leave, self.close, self.fileno = processes.leave, processes.close, processes.fileno
-        processes.begin(self)
-
-    @property
-    def pids(self) -> list[int]:
-        """The processes of the workers that run."""
-        return [started.pid for _worker, started in sorted(self._processes.running.items())]
 
     def submit(self, requests: Ints, ids: Ints) -> None:
         """Ask for the rows of `ids`: a request is the number, or ~number to follow an order."""
         if self._broken:
             requests = self._with_losses_told(requests, ids)
-        if isinstance(self._board.action_layout, Objects):
+        if isinstance(self.board.action_layout, Objects):
             for i in requests[requests >= 0].tolist():
-                self._post("action", i, self._board.actions[i])
-        now = time.monotonic()
+                self._post("action", i, self.board.actions[i])
         by_worker: dict[int, list[int]]
         asked: Iterable[int]
         if ids is self.everybody:
@@ -83,7 +68,7 @@ class Workers:
                     self._in_rings = requests
             fence()
             for worker in asked:
-                self._count(worker, self._sizes[worker], now)
+                self._sent[worker] += self._sizes[worker]
         else:
             asked = by_worker = {}
             for worker, request in zip(self._owner[ids].tolist(), requests.tolist(), strict=True):
@@ -92,7 +77,7 @@ class Workers:
                 self._write(worker, some)
             fence()
             for worker, some in by_worker.items():
-                self._count(worker, len(some), now)
+                self._sent[worker] += len(some)
         fence()
         for worker in asked:
             if self._asleep[worker]:
@@ -104,16 +89,10 @@ class Workers:
         for k, request in enumerate(requests, sent):
             ring[k % size] = request
 
-    def _count(self, worker: int, more: int, now: float) -> None:
-        sent = self._sent[worker]
-        if sent == self._done[worker]:
-            self._since[worker] = now
-        self._sent[worker] = sent + more
-
     def collect(self, need: int, timeout_s: float | None = None) -> Ints:
         """Wait for `need` rows, in the order in which they became ready; returns their numbers."""
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
-        if time.monotonic() - self._processes.attended_at > TICK_S:
+        if time.monotonic() - self._attended_at > TICK_S:
             self.attend()  # others may have rows ready all the time
         while not self.enough(need):
             if self._patience.look(self._there):
@@ -128,7 +107,9 @@ class Workers:
         if need == len(self.everybody) and not self._ready:
             self._taken = self._done.tolist()
             return self.everybody
-        self._fetch()
+        for worker in self._all_workers:
+            if self._done[worker] != self._taken[worker]:
+                self._fetch_from(worker)
         return np.array([self._ready.popleft() for _ in range(need)], np.int64)
 
     def enough(self, need: int) -> bool:
@@ -145,19 +126,9 @@ class Workers:
         self._asleep[self.num_workers] = 1
         fence()
 
-    def attend(self, timeout_s: float = 0.0) -> None:
-        """Deal with all that has happened: bells, messages, deaths, deadlines."""
-        self._processes.attend(timeout_s)
-        self._asleep[self.num_workers] = 0
-
     def _sleep_until_something_happens(self, timeout_s: float) -> None:
         self.arm()
         self.attend(0.0 if self._target and self._there() else timeout_s)
-
-    def _fetch(self) -> None:
-        for worker, (done, taken) in enumerate(zip(self._done, self._taken, strict=True)):
-            if done != taken:
-                self._fetch_from(worker)
 
     def _fetch_from(self, worker: int) -> None:
         done = self._done[worker]
@@ -170,21 +141,20 @@ class Workers:
     def info(self, i: int) -> Info:
         """What environment i told in the row that is being handed over."""
         if i not in self._infos:
-            self._processes.read(int(self._owner[i]))
+            self._read(int(self._owner[i]))
         return self._infos.pop(i)
 
     def read_messages(self, ids: Ints) -> None:
         """Take what was said of rows that are written, before they are handed over."""
         for worker in sorted(set(self._owner[ids].tolist())):
-            self._processes.read(worker)
+            self._read(worker)
 
-    def take(self, kind: str, content: list[Any]) -> None:
-        """A message that a worker has sent."""
+    def _take(self, kind: str, content: list[Any]) -> None:
         if kind == "infos":
             self._infos.update(content[0])
         elif kind == "values":
-            self._board.obs.update(content[0])
-            self._board.final_obs.update(content[1])
+            self.board.obs.update(content[0])
+            self.board.final_obs.update(content[1])
         else:
             assert kind == "reply"
             self._replies.append((content[0], content[1]))
@@ -196,12 +166,12 @@ class Workers:
     def _post(self, kind: str, i: int, content: Any) -> None:
         """Send what environment i is to be given when its row is asked for."""
         owner = int(self._owner[i])
-        while not self._processes.up[owner]:
+        while not self._is_ready(owner):
             self._sleep_until_something_happens(TICK_S)
         try:
-            self._processes.running[owner].channel.send((kind, i, content))
+            self._running[owner].channel.send((kind, i, content))
         except (BlockingIOError, TimeoutError):
-            self._processes.end(owner, f"did not read a message ({kind}) in time")
+            self._running[owner].end(f"did not read a message ({kind}) in time")
         except ConnectionError:
             pass  # a dead worker answers through its fault
 
@@ -209,12 +179,12 @@ class Workers:
         """Use an attribute or a method of environment i, in its worker. Nothing may be pending."""
         owner = int(self._owner[i])
         self._post("call", i, (name, args, kwargs))
-        self._board.orders[i] = CALL
+        self.board.orders[i] = CALL
         ids = np.array([i], np.int64)
         self.submit(~ids, ids)
         while not self._replies:
             if self._done[owner] != self._taken[owner]:
-                self._processes.read(owner)
+                self._read(owner)
             else:
                 self._sleep_until_something_happens(TICK_S)
         while self._done[owner] == self._taken[owner] and self._sent[owner] != self._done[owner]:
@@ -227,7 +197,7 @@ class Workers:
 
     # --- after a death ----------------------------------------------------------------------------
 
-    def ask_again(self, worker: int) -> None:
+    def _ask_again(self, worker: int) -> None:
         """Keep the rows that a dead worker has given; its successor will give the others."""
         self._fetch_from(worker)
         sent, done = self._sent[worker], self._done[worker]
@@ -239,53 +209,49 @@ class Workers:
         again = []
         for request in unanswered:
             i = request if request >= 0 else ~request
-            if request < 0 and self._board.orders[i] == CALL:
+            if request < 0 and self.board.orders[i] == CALL:
                 lost = WorkerError(f"worker {worker} died in a call of environment {i}")
                 self._replies.append((False, lost))
                 continue
-            if request >= 0 or self._board.orders[i] & WITH_OPTIONS:
-                self._board.orders[i] = RECOVER
+            if request >= 0 or self.board.orders[i] & WITH_OPTIONS:
+                self.board.orders[i] = RECOVER
             self._broken.discard(i)
             again.append(~i)
         if again:
             self._write(worker, again)
             fence()
-            self._count(worker, len(again), time.monotonic())
+            self._sent[worker] += len(again)
 
     def _with_losses_told(self, requests: Ints, ids: Ints) -> Ints:
         """Environments whose episode is gone are not stepped: their next row says so."""
         requests = requests.copy()
         for row, i in enumerate(ids.tolist()):
-            is_call = requests[row] < 0 and self._board.orders[i] == CALL
+            is_call = requests[row] < 0 and self.board.orders[i] == CALL
             if i in self._broken and not is_call:
                 self._broken.discard(i)
                 if requests[row] >= 0:
-                    self._board.orders[i] = RECOVER
+                    self.board.orders[i] = RECOVER
                     requests[row] = ~i
         return requests
 
 
-def open_workers(
-    setup: PoolSetup, traits: EnvTraits, starter: Starter, on_fault: OnFault
-) -> tuple[Board, Workers]:
+def open_workers(setup: PoolSetup, starter: Starter, on_fault: OnFault) -> Workers:
     """Memory for all rows, and workers that fill it; or nothing that is left open."""
-    count = setup.shape.num_workers
     with ExitStack() as files:
         files.callback(starter.close)
         try:
-            memory = new_memory()
+            memory, bells = new_memory(), []
             files.callback(memory.close)
-            setup = replace(setup, memory=memory)
-            for number in range(count + 1):
-                setup.bells[number] = new_bell()
-                files.callback(setup.bells[number].close)
-            board = Board(setup.shape, traits.observations, traits.actions, memory.map)
-            processes = Processes(setup, board, starter, on_fault)
-            workers = Workers(setup, board, processes)
+            for _ in range(setup.num_workers + 1):
+                bells.append(new_bell())
+                files.callback(bells[-1].close)
+            board = Board(setup, memory.map)
+            workers = Workers(setup, board, starter, memory, bells, on_fault)
+            workers.begin()
         except OSError as error:
             raise WorkerError(
-                f"cannot start {count} workers: {error.strerror}; ask for fewer, or raise the "
-                "limit (`ulimit -n` for files)"
+                f"cannot start {setup.num_workers} workers: {error.strerror}; ask for fewer, or "
+                "raise the limit (`ulimit -n` for files)"
             ) from error
-        processes.files = files.pop_all()
-    return board, workers
+        workers.files = files.pop_all()
+    return workers

@@ -3,24 +3,71 @@
 Each rollout gives one step: policy gradient, critic and entropy. While a worker played, others may
 have changed the weights: its step is computed at the newest ones, and each action's advantage is
 weighted by the ratio of the newest policy and the one that acted, bounded as in PPO.
+
+Weights, optimiser and counters lie in one block of memory that all write at once. Nobody locks it
+(Hogwild, Niu et al., 2011): numbers of 32 bits are written whole, and of two steps at the same
+moment one may lose a little. The block is a file without a name, which is gone with the last
+process that maps it.
 """
 
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
-from phalanx.learn.ppo import STATS, LossSettings, Stepper, advantage_rows
-from phalanx.learn.rollout import Arrays, Rollout
-from phalanx.learn.shared import UPDATES, Shared
+from phalanx.compiled.rule import kernel
+from phalanx.compiled.team import CACHE_LINE, add
+from phalanx.learn.ppo import STATS, PPOSettings, Stepper, advantage_rows
+from phalanx.learn.rollout import Arrays, Floats, Rollout
+from phalanx.system import MemoryFile
+
+Ints = npt.NDArray[np.int64]
+
+# What different processes write does not share a cache line.
+UPDATES, STOP, STEPS_BEFORE, EPISODES_BEFORE = (CACHE_LINE * k for k in range(4))
+BEGIN, ELAPSED_MS = STOP + 1, STOP + 2
+BEATS, STEPS, EPISODES = 0, 1, 2  # of each worker
 
 
-@dataclass(frozen=True, kw_only=True)
-class A3CSettings:
-    """What decides an update."""
+@kernel
+def count_up(counters: Any, place: int, more: int) -> int:
+    """Add to a counter and return what it was; no other process comes in between."""
+    return add(counters, place, more)
 
-    gae_lambda: float
-    loss: LossSettings
+
+class Shared:
+    """The block, laid out for networks of `size` weights and so many workers.
+
+    weights, mean, square: float32 [size], the last two as Adam keeps them.
+    running: float64 [N], the returns of the episodes under way.
+    lines: int64 [W, 8], each worker's own counts: BEATS (signs of life), STEPS and EPISODES.
+    """
+
+    def __init__(self, fd: int, size: int, num_workers: int, n_envs: int = 0) -> None:
+        numbers = 4 * CACHE_LINE + num_workers * CACHE_LINE
+        whole = 8 * (numbers + n_envs) + 3 * 4 * size
+        memory = MemoryFile(fd).map(whole)
+        counts: Ints = np.frombuffer(memory, np.int64, numbers)
+        self.counters = counts[: 4 * CACHE_LINE]
+        self.lines = counts[4 * CACHE_LINE :].reshape(-1, CACHE_LINE)
+        self.running = np.frombuffer(memory, np.float64, n_envs, 8 * numbers)
+        floats: Floats = np.frombuffer(memory, np.float32, 3 * size, 8 * (numbers + n_envs))
+        self.weights, self.mean, self.square = floats.reshape(3, size)
+
+    @property
+    def updates(self) -> int:
+        return int(self.counters[UPDATES])
+
+    @property
+    def stopped(self) -> bool:
+        return bool(self.counters[STOP])
+
+    @property
+    def done(self) -> tuple[int, int, int, float]:
+        """Updates, episodes and steps of the whole run, and its seconds as it last told."""
+        episodes = self.counters[EPISODES_BEFORE] + self.lines[:, EPISODES].sum()
+        steps = self.counters[STEPS_BEFORE] + self.lines[:, STEPS].sum()
+        return self.updates, int(episodes), int(steps), float(self.counters[ELAPSED_MS]) / 1000
 
 
 class SharedStepper(Stepper, Protocol):
@@ -38,7 +85,7 @@ class A3C:
     """
 
     def __init__(
-        self, stepper: SharedStepper, settings: A3CSettings, shared: Shared, bring: bool
+        self, stepper: SharedStepper, settings: PPOSettings, shared: Shared, bring: bool
     ) -> None:
         self.stepper, self.settings, self.shared = stepper, settings, shared
         stepper.share(shared, bring)
@@ -48,7 +95,7 @@ class A3C:
         rows, explained = advantage_rows(rollout, self.settings.gae_lambda, normalised=False)
         loss = self.settings.loss._replace(rate=rate, entropy_weight=entropy_weight)
         self.stepper.load_rows(rows)
-        self.stepper.steps = self.shared.begin_update()
+        self.stepper.steps = int(count_up(self.shared.counters, UPDATES, 1))  # begun before it
         stats, norm = self.stepper.step(np.arange(rollout.rewards.size), loss)
         metrics = dict(zip(STATS, (stats / rollout.rewards.size).tolist(), strict=True))
         return metrics | {"explained_variance": explained, "grad_norm": norm, "epochs": 1.0}

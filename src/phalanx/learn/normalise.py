@@ -12,9 +12,7 @@ import numpy.typing as npt
 
 from phalanx.errors import CheckpointError
 from phalanx.learn.ppo import Rows, Stepper
-from phalanx.learn.returns import Floats
-from phalanx.learn.rollout import Arrays, Rollout, flat
-from phalanx.learn.sampler import Actor
+from phalanx.learn.rollout import Actor, Arrays, Floats, Rollout, flat
 
 BOUND = 10.0  # normalised numbers are at most so large
 EPSILON = 1e-8
@@ -109,6 +107,10 @@ class NormalisedStepper:
         arrays, facts = self.inner.save()
         return arrays | self.seen.save(SEEN), facts
 
+    def load_weights(self, arrays: Arrays) -> None:
+        self.seen.load(SEEN, arrays)
+        self.inner.load_weights(arrays)
+
     def load(self, arrays: Arrays, facts: dict[str, Any]) -> None:
         self.seen.load(SEEN, arrays)
         self.inner.load(arrays, facts)
@@ -128,6 +130,13 @@ class Intake:
         self.seen, self.returns = seen, returns
         self._gamma, self._in_order = gamma, in_order
         self._so_far = np.zeros(0)  # discounted returns of the episodes under way
+
+    def save(self) -> Arrays:
+        return {} if self.returns is None else self.returns.save(RETURNS)
+
+    def load(self, arrays: Arrays) -> None:
+        if self.returns is not None:
+            self.returns.load(RETURNS, arrays)
 
     def __call__(self, rollout: Rollout) -> Rollout:
         if self.seen is not None:

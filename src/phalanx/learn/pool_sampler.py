@@ -13,12 +13,10 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
-from phalanx.envs.faults import Fault
 from phalanx.envs.pool import Pool
 from phalanx.envs.received import Received
 from phalanx.errors import WorkerError
-from phalanx.learn.rollout import Arrays, Rollout, columns_of, empty_rollout
-from phalanx.learn.sampler import Actor, Stopped
+from phalanx.learn.rollout import Actor, Arrays, Rollout, Stopped, columns_of, empty_rollout
 
 WATCH_S = 0.5  # how often workers are looked after while nobody waits for them
 
@@ -48,7 +46,7 @@ class PoolSampler:
 
         first_env: what the first environment is called, if others have some too.
         """
-        self.pool, self.actor, self.turns = pool, actor, turns
+        self.pool, self.actor, self.turns, self.listen = pool, actor, turns, pool.listen
         self.gamma, self.reward_scale, self.seed = gamma, reward_scale, seed
         self.env_seeds, self.first_env = env_seeds, first_env
         self.version = self.collected = 0
@@ -154,12 +152,9 @@ class PoolSampler:
             rollout.versions[:] = self.version
         else:
             unfinished = columns_of(before, self._column)  # a copy: it may be the same rollout
-            for name, array in unfinished._asdict().items():
-                target = getattr(rollout, name)
-                if name in ("versions", "next_obs"):
-                    target[: len(self._column)] = array
-                else:
-                    target[:, : len(self._column)] = array
+            first_ones: tuple[Any, ...] = columns_of(rollout, slice(len(self._column)))
+            for target, array in zip(first_ones, unfinished, strict=True):
+                target[:] = array
             self._column = np.arange(len(self._column))
             fresh = self._turn == 0
             rollout.versions[self._column[fresh]] = self.version
@@ -215,15 +210,6 @@ class PoolSampler:
             self._turn[full] = 0
             rollout.versions[self._column[full]] = self.version
         return done
-
-    @property
-    def faults(self) -> list[Fault]:
-        """What failed in the pool so far."""
-        return self.pool.faults
-
-    def listen(self, hook: Callable[[Fault], None]) -> None:
-        """Tell `hook` of each failure in the pool, as soon as it is seen."""
-        self.pool.listen(hook)
 
     def save(self) -> Arrays:
         """Nothing: environments cannot be saved in the middle of an episode."""

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from phalanx.learn.returns import Floats, gae
-from phalanx.learn.rollout import Arrays, Rollout, flat
+from phalanx.learn.returns import gae
+from phalanx.learn.rollout import Arrays, Floats, Rollout, flat
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -137,6 +137,9 @@ class Stepper(Protocol):
 
     def load(self, arrays: Arrays, facts: dict[str, Any]) -> None: ...
 
+    def load_weights(self, arrays: Arrays) -> None:
+        """Without the optimiser."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class PPOSettings:
@@ -174,9 +177,8 @@ class PPO:
             sums, seen, epochs = sums + epoch_sums, seen + total, epochs + 1
             if s.target_kl is not None and epoch_sums[STATS.index("kl")] / total > s.target_kl:
                 break
-        metrics = dict(zip(STATS, (sums / seen).tolist(), strict=True))
-        metrics |= {"grad_norm": float(np.mean(norms)), "epochs": float(epochs)}
-        return metrics | report
+        metrics = dict(zip(STATS, (sums / seen).tolist(), strict=True)) | report
+        return metrics | {"grad_norm": float(np.mean(norms)), "epochs": float(epochs)}
 
     def estimate(self, rollout: Rollout) -> tuple[Rows, dict[str, float]]:
         """Advantages and targets of a rollout, and what to report of them."""

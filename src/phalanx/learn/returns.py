@@ -3,11 +3,8 @@
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from phalanx.compiled.rule import kernel
-
-Floats = npt.NDArray[np.float32]
 
 
 @kernel

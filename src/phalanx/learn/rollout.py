@@ -1,16 +1,14 @@
-"""The arrays of T turns in N environments: what samplers write and learners read."""
+"""The arrays of T turns in N environments: who fills them, and what learners read."""
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from phalanx.cage2.rules.scoring import CONDUCT
-from phalanx.compiled.rule import records
-
 PER_COLUMN = ("versions", "next_obs")  # all others are [T, N, ...]
 Arrays = dict[str, npt.NDArray[Any]]  # what checkpoints are made of
+Floats = npt.NDArray[np.float32]
 
 
 class Rollout(NamedTuple):
@@ -30,7 +28,7 @@ class Rollout(NamedTuple):
     lengths: npt.NDArray[np.int32]  # [T, N] and its turns
     counted: npt.NDArray[np.bool_]  # [T, N] an episode ended there, and its return is to be counted
     kinds: npt.NDArray[np.uint8]  # [T, N] what kind of episode: who attacks
-    conducts: npt.NDArray[np.void]  # CONDUCT [T, N] of the episode that ended there
+    notes: npt.NDArray[Any]  # [T, N] the game's own record of it, or [T, N, 0]: most keep none
     versions: npt.NDArray[np.int64]  # [N] of the weights with which the column was begun
     next_obs: npt.NDArray[Any]  # [N, ...] where the next rollout begins
 
@@ -41,10 +39,12 @@ def empty_rollout(
     truth_size: int,
     num_actions: int,
     action: npt.NDArray[Any] | None = None,
+    notes: npt.NDArray[Any] | None = None,
 ) -> Rollout:
     """Arrays for so many turns that begin with these observations; unwritten numbers are NaN.
 
     action: an example of one, if actions are not numbers below 256.
+    notes: room [T, N] for the game's own records of episodes.
     """
     size = len(next_obs)
     action = np.zeros((), np.uint8) if action is None else action
@@ -67,7 +67,7 @@ def empty_rollout(
         lengths=np.zeros((turns, size), np.int32),
         counted=np.zeros((turns, size), np.bool_),
         kinds=np.zeros((turns, size), np.uint8),
-        conducts=records((turns, size), CONDUCT),
+        notes=unwritten(0) if notes is None else notes,
         versions=np.zeros(size, np.int64),
         next_obs=next_obs.copy(),
     )
@@ -100,3 +100,60 @@ def side_by_side(rollouts: Sequence[Rollout]) -> Rollout:
             for name in Rollout._fields
         }
     )
+
+
+# --- who fills them: with compiled networks, with torch, from a pool, or on a cluster -------------
+
+
+class Stopped(Exception):
+    """The run is to end: what was being collected is not needed any more."""
+
+
+class Sampler(Protocol):
+    """Fills a rollout: give it the newest weights, then let it collect.
+
+    A sampler that may take long looks at `stop` and raises `Stopped` when it is true.
+    """
+
+    stop: Callable[[], bool]
+
+    def listen(self, hook: Callable[[Any], None]) -> None: ...
+
+    def set_weights(self, weights: Any, version: int) -> None: ...
+
+    def collect(self, shaping: Any) -> Rollout: ...
+
+    def save(self) -> Arrays: ...
+
+    def load(self, arrays: Arrays) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Actor(Protocol):
+    """Computes outputs for observations and draws actions by them."""
+
+    def set_weights(self, weights: Any) -> None:
+        """Act by these weights from now on."""
+
+    def prepare(self, obs: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Observations as they are to be stored and shown to the network."""
+        ...
+
+    def forward(self, obs: npt.NDArray[Any]) -> tuple[Any, Floats]:
+        """The network's outputs for prepared observations, and values [rows]."""
+        ...
+
+    def noise(self, random: np.random.Generator, rows: int) -> npt.NDArray[Any]:
+        """The chance that `draw` turns into actions."""
+        ...
+
+    def draw(
+        self, outputs: Any, masks: npt.NDArray[np.bool_], noise: npt.NDArray[Any]
+    ) -> tuple[npt.NDArray[Any], Floats]:
+        """Actions and their log-probabilities."""
+        ...
+
+    def best(self, outputs: Any, masks: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
+        """The most likely actions."""
+        ...

@@ -1,6 +1,5 @@
 """Play many episodes and say what they brought: mean, standard error, quantiles."""
 
-import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -11,15 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from phalanx.cage2.workflow import NAMED_ORDERS, NUM_ORDERS, order_name, parse_order
+from phalanx.display import progress_display
 from phalanx.errors import ConfigError
-from phalanx.play.episodes import StateCost, play_episodes
+from phalanx.play.episodes import Judges, cost_of_state, play_episodes
 from phalanx.play.evaluate_config import EvaluateConfig
 from phalanx.play.in_env import play_env
-from phalanx.play.players import Player, check_sampling, open_players
-from phalanx.statistics import interval
+from phalanx.play.players import Player, open_players
+from phalanx.statistics import interval, quantiles
 from phalanx.training.recipe import Network, find_network
-
-QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
 @dataclass(frozen=True)
@@ -50,30 +48,46 @@ class Cell:
 
 def play_cells(
     config: EvaluateConfig,
-    played: Callable[[str, int, float], None] = lambda *_: None,
     players: Sequence[Player] | None = None,
     network: Network | None = None,
+    progress: bool | None = False,
 ) -> Iterator[Cell]:
-    """The cells of the table, one after the other. `played` hears: cell, episodes, mean.
+    """The cells of the table, one after the other.
 
     players: those that the settings name, if not given.
     network: the factory of a run's own network, if the settings do not name it.
+    progress: show how far it is; None: only in a notebook.
     """
-    if config.elsewhere:
-        yield from _cells_elsewhere(config, played, network)
-        return
     if players is None:
-        players = open_players(config, network)
-    if config.sample:
-        check_sampling(players)
-    if config.judged_by is not None and any(
-        chosen_workflows(config, player.workflow) == [None] for player in players
-    ):
-        raise ConfigError("this policy is told no order; give --workflow instead of --judged-by")
+        players = [] if config.elsewhere else open_players(config, network)
     for player in players:
-        workflows = chosen_workflows(config, player.workflow)
-        for workflow, red_agent in product(workflows, config.red_agent):
-            yield from _cells_against(config, player, workflow, red_agent, played)
+        if config.sample and not player.can_sample:
+            raise ConfigError(
+                f"--sample draws the actions of a trained policy; {player.name} has no "
+                "probabilities to draw from"
+            )
+        if config.judged_by is not None and chosen_workflows(config, player.workflow) == [None]:
+            raise ConfigError(
+                "this policy is told no order; give --workflow instead of --judged-by"
+            )
+    count = len(config.elsewhere)
+    if not config.elsewhere:
+        each = len(config.red_agent) * len(config.horizon) * len(chosen_workflows(config, None))
+        count = len(players) * each
+    with progress_display("episodes", progress) as display:
+        task = display.add_task("starting", total=config.episodes * count, note="")
+
+        def played(name: str, episodes: int, mean: float) -> None:
+            display.update(task, advance=episodes, description=name, note=f"return {mean:.1f}")
+
+        for name, env in config.elsewhere.items():  # one number each, and its interval
+            factory = network or find_network(config.network)
+            returns = play_env(config, name, factory, partial(played, f"{name} on {env}"))
+            yield _cell(name, env, 0, returns)
+        for player in players:
+            workflows = chosen_workflows(config, player.workflow)
+            for workflow, red_agent in product(workflows, config.red_agent):
+                yield from _cells_against(config, player, workflow, red_agent, played)
 
 
 def _cells_against(
@@ -83,35 +97,26 @@ def _cells_against(
     red_agent: str,
     played: Callable[[str, int, float], None],
 ) -> Iterator[Cell]:
-    """A defender against one attacker, over each horizon."""
+    """A defender against one attacker, over each horizon. `played` hears: cell, episodes, mean."""
+    orders = order_numbers(workflow, config.episodes)
     for horizons in played_together(config, player):
-        turns = "/".join(map(str, horizons))
+        turns, judged = "/".join(map(str, horizons)), list[Judges]()
         heard = partial(played, f"{player.name} against {red_agent}, {turns} turns")
-        orders = order_numbers(workflow, config.episodes)
-        cost = None if config.true_state == "exact" or orders is None else StateCost()
-        results = play_episodes(config.games, player, red_agent, horizons, orders, heard, cost)
+        results = play_episodes(config.games, player, red_agent, horizons, orders, heard, judged)
         for k, horizon in enumerate(horizons):
-            cell = summarise(player.name, red_agent, horizon, results.returns[:, k])
+            followed: dict[str, Any] = {}
             if workflow is not None:
-                fixes, compliant = results.fixes[:, k], results.compliant[:, k]
-                cell = with_compliance(cell, workflow, fixes, compliant, config.true_state)
-                if cost is not None and horizon == max(horizons):
-                    figures = cost.figures(config.true_state, config.episodes)
-                    cell = dataclasses.replace(cell, true_state=figures)
-            yield cell
-
-
-def _cells_elsewhere(
-    config: EvaluateConfig, played: Callable[[str, int, float], None], network: Network | None
-) -> Iterator[Cell]:
-    """Policies of another environment: one number each, and its interval."""
-    network = network or find_network(config.network)
-    for name, env in config.elsewhere.items():
-        returns = play_env(
-            config.checkpoints[name], config.env, config.episodes, config.seed, config.sample,
-            network, partial(played, f"{name} on {env}"),
-        )  # fmt: skip
-        yield summarise(name, env, 0, returns)
+                fixes, is_judged = results.fixes[:, k], config.true_state != "off"
+                share = results.compliant[:, k].sum() / max(1, fixes.sum())
+                followed = {
+                    "workflow": workflow,
+                    "compliance": float(share) if is_judged and fixes.any() else None,
+                    "fixes_per_episode": float(fixes.mean()),
+                    "share_without_fix": float((fixes == 0).mean()),
+                }
+                if config.true_state != "exact" and horizon == max(horizons):
+                    followed["true_state"] = cost_of_state(config.games, judged)
+            yield _cell(player.name, red_agent, horizon, results.returns[:, k], **followed)
 
 
 def chosen_workflows(config: EvaluateConfig, trained_for: str | None) -> list[str | None]:
@@ -147,7 +152,9 @@ def played_together(config: EvaluateConfig, player: Player) -> list[tuple[int, .
     return [known, *longer] if known else longer
 
 
-def summarise(policy: str, red_agent: str, horizon: int, returns: npt.NDArray[np.float64]) -> Cell:
+def _cell(
+    policy: str, red_agent: str, horizon: int, returns: npt.NDArray[np.float64], **followed: Any
+) -> Cell:
     return Cell(
         policy=policy,
         red_agent=red_agent,
@@ -156,17 +163,6 @@ def summarise(policy: str, red_agent: str, horizon: int, returns: npt.NDArray[np
         std=float(returns.std(ddof=1)),
         min=float(returns.min()),
         max=float(returns.max()),
-        quantiles={str(q): float(np.quantile(returns, q)) for q in QUANTILES},
-    )
-
-
-def with_compliance(cell: Cell, workflow: str, fixes: Any, compliant: Any, true_state: str) -> Cell:
-    """A cell, and how well its episodes followed the workflow: pooled over all fixes."""
-    judged = true_state != "off" and fixes.any()
-    return dataclasses.replace(
-        cell,
-        workflow=workflow,
-        compliance=float(compliant.sum() / fixes.sum()) if judged else None,
-        fixes_per_episode=float(fixes.mean()),
-        share_without_fix=float((fixes == 0).mean()),
+        quantiles=quantiles(returns),
+        **followed,
     )

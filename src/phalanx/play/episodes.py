@@ -1,9 +1,9 @@
 """Play many episodes with a defender of any kind, in phalanx or in the original."""
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,60 +18,103 @@ from phalanx.cage2.workflow import parse_order
 from phalanx.errors import ConfigError
 from phalanx.learn.cage2.greedy import Played, nothing_played, play_out
 from phalanx.play.evaluate_config import Games
-from phalanx.play.players import CHUNK, Player, Start
+from phalanx.play.players import CHUNK, Player
 from phalanx.play.trained import TrainedDefender
 
-Heard = Callable[[int, float], None]  # episodes played, mean return so far
 Numbers = npt.NDArray[np.int64]
 
 
-@dataclass
-class StateCost:
-    """What the true state cost, and how far compliance is off where it was not fetched each time"""
+class InPhalanx(Batch):
+    """Episodes side by side."""
 
-    turns: int = 0
-    seconds: float = 0.0
-    """of playing, without any fetching"""
-    fetch_s: float = 0.0
-    exact_fetch_s: float = 0.0
-    fetches: int = 0
-    exact_fetches: int = 0
-    age: float = 0.0
-    """turns between a fix and the state by which it was judged, summed over fixes"""
-    fixes: int = 0
-    compliant: int = 0
-    exact_compliant: int = 0
+    def actions_of(self, defender: Any) -> Numbers:
+        """What a defender does next in each network."""
+        if isinstance(defender, Greedy):
+            return defender.act_on_truth(self.nets)
+        masks = self.action_masks() if getattr(defender, "takes_masks", True) else None
+        actions: Numbers = defender.act(self.shown.obs, self.nets["alert"], masks)
+        return actions
 
-    def add(self, referee: Referee, exact: Referee, turns: int, seconds: float) -> None:
-        fixes = int(exact.fixes.sum())
-        self.turns, self.seconds = self.turns + turns, self.seconds + seconds
-        self.fetch_s += referee.seconds
-        self.exact_fetch_s += exact.seconds
-        self.fetches += referee.fetches
-        self.exact_fetches += exact.fetches
-        self.age += referee.mean_age * fixes
-        self.fixes += fixes
-        self.compliant += int(referee.compliant.sum())
-        self.exact_compliant += int(exact.compliant.sum())
+    def infected(self) -> npt.NDArray[np.uint16]:
+        return self.nets["sessions"]
 
-    def figures(self, mode: str, episodes: int) -> dict[str, Any]:
-        fixes = max(1, self.fixes)
-        judged = None if mode == "off" else self.compliant / fixes
-        exact = self.exact_compliant / fixes
-        speed = self.turns / (self.seconds + self.fetch_s)
-        exact_speed = self.turns / (self.seconds + self.exact_fetch_s)
-        return {
-            "mode": mode,
-            "compliance": judged,
-            "exact_compliance": exact,
-            "error": None if judged is None else judged - exact,
-            "mean_age": self.age / fixes,
-            "fetches_per_episode": self.fetches / episodes,
-            "exact_fetches_per_episode": self.exact_fetches / episodes,
-            "turns_per_s": speed,
-            "exact_turns_per_s": exact_speed,
-            "speed_gained": speed / exact_speed,
-        }
+    @property
+    def returns(self) -> npt.NDArray[np.float64]:
+        """Of each episode, so far."""
+        return self.nets["tenths"] / 10
+
+
+class InOriginal:
+    """The same for one episode of the original simulator."""
+
+    num_envs = 1
+
+    def __init__(self, env: CyborgEnv, seed: int) -> None:
+        self.env, self.returns = env, np.zeros(1)
+        self.obs, self.info = env.reset(seed=seed)
+
+    def actions_of(self, defender: Any) -> Numbers:
+        alerts, masks = np.array([self.info["alert"]], np.int8), self.info["action_mask"][None] != 0
+        actions: Numbers = defender.act(self.obs[None], alerts, masks)
+        return actions
+
+    def play(self, actions: Numbers) -> None:
+        self.obs, reward, _, _, self.info = self.env.step(int(actions[0]))
+        self.returns += reward
+
+    def infected(self) -> npt.NDArray[np.uint16]:
+        held = self.env.true_state()[2] != 0
+        return np.array([held @ (1 << np.arange(NUM_HOSTS))], np.uint16)
+
+    def close(self) -> None:
+        """The next episode is played in the same simulator."""
+
+
+class Begun(NamedTuple):
+    """Episodes that are played side by side, just begun, and who plays them."""
+
+    chosen: slice  # which of all episodes
+    game: Any  # InPhalanx or InOriginal
+    defender: Any
+    orders: Numbers | None  # that they are to follow
+
+
+def begin_episodes(
+    games: Games,
+    player: Player,
+    red_agent: str,
+    horizons: tuple[int, ...],
+    orders: Numbers | None = None,
+) -> Iterator[Begun]:
+    """All episodes, as many at a time as the defender plays; episode i is that of (seed, i)."""
+    shown: dict[str, Any] = {
+        "red_agent": red_agent,
+        "horizon": max(*horizons, player.horizon or 1),  # who sees the time is shown what it knows
+        "rules": games.rules,
+        "observation": player.observation,
+    }
+    at_once, width, env = player.at_once, CHUNK, None
+    if games.simulator == "cyborg":
+        if player.name.lower() == GREEDY:
+            raise ConfigError(
+                "greedy plays by the true state of phalanx; leave out --simulator cyborg"
+            )
+        at_once, width, env = 1, 1, CyborgEnv(**shown)
+    for first in range(0, games.episodes, at_once):
+        chosen = slice(first, min(first + at_once, games.episodes))
+        mine = None if orders is None else orders[chosen]
+        defender = player.begin([games.seed, first], width, mine, games.sample)
+        if env is None:
+            game: Any = InPhalanx(
+                chosen.stop - first, **shown, seed=games.seed, first_index=first,
+                num_threads=games.num_threads, same_step=False,
+            )  # fmt: skip
+        else:
+            game = InOriginal(env, games.seed + first)
+        with closing(game):
+            yield Begun(chosen, game, defender, mine)
+        if hasattr(defender, "end"):
+            defender.end()
 
 
 def play_episodes(
@@ -80,79 +123,36 @@ def play_episodes(
     red_agent: str,
     horizons: tuple[int, ...],
     orders: Numbers | None = None,
-    played: Heard = lambda *_: None,
-    cost: StateCost | None = None,
+    played: Callable[[int, float], None] = lambda *_: None,
+    judged: "list[Judges] | None" = None,
 ) -> Played:
-    """Returns and fixes by each horizon; episode i is always that of (seed, i).
+    """Returns and fixes by each horizon.
 
     orders: [episodes], the order of repair that each is to follow, and is judged by.
+    played: hears how many episodes were played, and the mean return so far.
+    judged: receives who judged, if the episodes are not played in one compiled call.
     """
-    if games.simulator == "cyborg":
-        return _play_original(games, player, red_agent, horizons, orders, played, cost)
-    results, trained = nothing_played(games.episodes, len(horizons)), player.trained
-    for first in range(0, games.episodes, player.at_once):
-        chosen = slice(first, min(first + player.at_once, games.episodes))
-        size = chosen.stop - first
-        batch = new_batch(games, red_agent, horizons, player, first, size)
-        mine = None if orders is None else orders[chosen]
-        if trained is not None and trained.policy is not None and games.are_compiled:
-            some = _play_compiled(batch, trained, mine, games, horizons)
+    results = nothing_played(games.episodes, len(horizons))
+    for begun in begin_episodes(games, player, red_agent, horizons, orders):
+        trained = begun.defender if isinstance(begun.defender, TrainedDefender) else None
+        is_compiled = trained is not None and trained.policy is not None and games.are_compiled
+        if is_compiled and isinstance(begun.game, InPhalanx):
+            some = _play_compiled(begun, games, horizons)
         else:
-            defender = begin(games, player, first, mine)
-            some = _play_turn_by_turn(batch, defender, mine, games, horizons, cost)
-            end(defender)
+            judges = Judges(begun, games)
+            some = _play_turn_by_turn(begun, judges, horizons)
+            if judged is not None:
+                judged.append(judges)
         for whole, part in zip(results, some, strict=True):
-            whole[chosen] = part
-        batch.close()
-        played(size * len(horizons), float(results.returns[: chosen.stop, -1].mean()))
+            whole[begun.chosen] = part
+        mean = float(results.returns[: begun.chosen.stop, -1].mean())
+        played(begun.game.num_envs * len(horizons), mean)
     return results
 
 
-def new_batch(
-    games: Games,
-    red_agent: str,
-    horizons: tuple[int, ...],
-    player: Player,
-    first: int,
-    size: int,
-) -> Batch:
-    """Episodes first, first + 1, ... of a cell, just begun."""
-    return Batch(
-        size,
-        red_agent=red_agent,
-        horizon=shown_horizon(horizons, player),
-        rules=games.rules,
-        observation=player.observation,
-        seed=games.seed,
-        first_index=first,
-        num_threads=games.num_threads,
-        same_step=False,
-    )
-
-
-def next_actions(batch: Batch, defender: Any) -> Numbers:
-    """What a defender does next in each network."""
-    if isinstance(defender, Greedy):
-        return defender.act_on_truth(batch.nets)
-    masks = batch.action_masks() if getattr(defender, "takes_masks", True) else None
-    actions: Numbers = defender.act(batch.shown.obs, batch.nets["alert"], masks)
-    return actions
-
-
-def judging(orders: Numbers, games: Games) -> Numbers:
-    """The orders by which fixes are judged: those that were told, unless another is asked for."""
-    return orders if games.judged_by is None else np.full_like(orders, parse_order(games.judged_by))
-
-
-def _play_compiled(
-    batch: Batch,
-    trained: TrainedDefender,
-    orders: Numbers | None,
-    games: Games,
-    horizons: tuple[int, ...],
-) -> Played:
+def _play_compiled(begun: Begun, games: Games, horizons: tuple[int, ...]) -> Played:
     """Whole episodes in one compiled call."""
-    assert trained.policy is not None
+    _chosen, batch, trained, orders = begun
     ascending = tuple(sorted(set(horizons)))
     numbers = np.zeros(batch.num_envs, np.int64) if orders is None else judging(orders, games)
     judged = NO_ORDERS if orders is None else make_orders([0], games.compliance_rule)
@@ -164,126 +164,79 @@ def _play_compiled(
     return Played(some.returns[:, columns], some.fixes[:, columns], some.compliant[:, columns])
 
 
-def _play_turn_by_turn(
-    batch: Batch,
-    defender: Any,
-    orders: Numbers | None,
-    games: Games,
-    horizons: tuple[int, ...],
-    cost: StateCost | None,
-) -> Played:
+def _play_turn_by_turn(begun: Begun, judges: "Judges", horizons: tuple[int, ...]) -> Played:
     """Any defender, judged as often as asked for."""
-    results = nothing_played(batch.num_envs, len(horizons))
-    judges = _Judges(orders, games)
-    began = time.perf_counter()
-
-    def infected() -> npt.NDArray[np.uint16]:
-        return batch.nets["sessions"]
-
+    game = begun.game
+    results = nothing_played(game.num_envs, len(horizons))
     for turn in range(1, max(horizons) + 1):
-        actions = next_actions(batch, defender)
-        judges.before(actions, infected)
-        batch.play(actions)
+        actions = game.actions_of(begun.defender)
+        judges.before(actions)
+        game.play(actions)
         for k, horizon in enumerate(horizons):
             if turn == horizon:
-                results.returns[:, k] = batch.nets["tenths"] / 10
-                judges.write(results, slice(None), k, infected)
-    judges.end(cost, batch.num_envs * max(horizons), time.perf_counter() - began)
+                results.returns[:, k] = game.returns
+                results.fixes[:, k], results.compliant[:, k] = judges.by_now()
+    judges.end(game.num_envs * max(horizons))
     return results
 
 
-def _play_original(
-    games: Games,
-    player: Player,
-    red_agent: str,
-    horizons: tuple[int, ...],
-    orders: Numbers | None,
-    played: Heard,
-    cost: StateCost | None,
-) -> Played:
-    """The same in the original simulator, one episode after the other."""
-    if player.name.lower() == GREEDY:
-        raise ConfigError("greedy plays by the true state of phalanx; leave out --simulator cyborg")
-    results = nothing_played(games.episodes, len(horizons))
-    results.returns[:] = 0
-    env = CyborgEnv(
-        red_agent=red_agent,
-        horizon=shown_horizon(horizons, player),
-        rules=games.rules,
-        observation=player.observation,
-    )
-
-    def infected() -> npt.NDArray[np.uint16]:
-        held = env.true_state()[2] != 0
-        return np.array([held @ (1 << np.arange(NUM_HOSTS))], np.uint16)
-
-    for episode in range(games.episodes):
-        mine = None if orders is None else orders[episode : episode + 1]
-        defender = begin(games, player, episode, mine)
-        judges = _Judges(mine, games)
-        obs, info = env.reset(seed=games.seed + episode)
-        began = time.perf_counter()
-        for turn in range(max(horizons)):
-            alerts, masks = np.array([info["alert"]], np.int8), info["action_mask"][None] != 0
-            actions = defender.act(obs[None], alerts, masks)
-            judges.before(actions, infected)
-            obs, reward, _, _, info = env.step(int(actions[0]))
-            results.returns[episode, np.array(horizons) > turn] += reward
-            for k, horizon in enumerate(horizons):
-                if turn + 1 == horizon:
-                    judges.write(results, slice(episode, episode + 1), k, infected)
-        end(defender)
-        judges.end(cost, max(horizons), time.perf_counter() - began)
-        played(len(horizons), float(results.returns[: episode + 1, -1].mean()))
-    return results
+def judging(orders: Numbers, games: Games) -> Numbers:
+    """The orders by which fixes are judged: those that were told, unless another is asked for."""
+    return orders if games.judged_by is None else np.full_like(orders, parse_order(games.judged_by))
 
 
-class _Judges:
+class Judges:
     """The referee as asked for and, where it saves on the true state, an exact one beside it."""
 
-    def __init__(self, orders: Numbers | None, games: Games) -> None:
-        self._own = self._exact = None
-        if orders is not None:
-            orders = judging(orders, games)
-            self._own = Referee(orders, games.compliance_rule, games.true_state)
-            self._exact = self._own
-            if games.true_state != "exact":
-                self._exact = Referee(orders, games.compliance_rule)
+    def __init__(self, begun: Begun, games: Games) -> None:
+        self.referees: list[Referee] = []
+        if begun.orders is not None:
+            orders = judging(begun.orders, games)
+            for mode in dict.fromkeys((games.true_state, "exact")):
+                self.referees.append(Referee(orders, games.compliance_rule, mode))
+        self._infected, self._began = begun.game.infected, time.perf_counter()
 
-    def before(self, actions: Any, infected: Any) -> None:
-        for referee in self._each():
-            referee.before(actions, infected)
+    def before(self, actions: Numbers) -> None:
+        for referee in self.referees:
+            referee.before(actions, self._infected)
 
-    def write(self, results: Played, rows: slice, k: int, infected: Any) -> None:
-        """What was judged by now."""
-        for referee in self._each():
-            referee.end(infected)
-        if self._own is not None:
-            results.fixes[rows, k] = self._own.fixes
-            results.compliant[rows, k] = self._own.compliant
+    def by_now(self) -> tuple[Numbers | int, Numbers | int]:
+        """Fixes of each episode, and those that followed its order."""
+        for referee in self.referees:
+            referee.end(self._infected)
+        return (self.referees[0].fixes, self.referees[0].compliant) if self.referees else (0, 0)
 
-    def end(self, cost: StateCost | None, turns: int, seconds: float) -> None:
-        if cost is not None and self._own is not None and self._exact is not None:
-            fetching = sum(referee.seconds for referee in self._each())
-            cost.add(self._own, self._exact, turns, seconds - fetching)
-
-    def _each(self) -> list[Referee]:
-        both = [self._own] if self._own is self._exact else [self._own, self._exact]
-        return [referee for referee in both if referee is not None]
+    def end(self, turns: int) -> None:
+        """So many turns were played, all episodes together."""
+        fetching = sum(referee.seconds for referee in self.referees)
+        self.turns, self.seconds = turns, time.perf_counter() - self._began - fetching
 
 
-def shown_horizon(horizons: tuple[int, ...], player: Player) -> int:
-    """The horizon of the game: who sees the time is shown the one it knows, if that is longer."""
-    return max(*horizons, player.horizon or 1)
+def cost_of_state(games: Games, judged: Sequence[Judges]) -> dict[str, Any]:
+    """What the true state cost, and how far compliance is off where it was not fetched each time"""
+    own, exact = ([judges.referees[k] for judges in judged] for k in (0, -1))
+    fixes = max(1, sum(int(one.fixes.sum()) for one in exact))
+    turns, seconds = sum(judges.turns for judges in judged), sum(one.seconds for one in judged)
 
+    def figures(referees: list[Referee]) -> tuple[float, float, float]:
+        """Compliance, fetches in an episode, turns in a second."""
+        compliant = sum(int(one.compliant.sum()) for one in referees)
+        fetching = sum(one.seconds for one in referees)
+        fetches = sum(one.fetches for one in referees) / games.episodes
+        return compliant / fixes, fetches, turns / (seconds + fetching)
 
-def begin(games: Games, player: Player, first: int, orders: Numbers | None) -> Any:
-    """The defender of a cell, for the episodes that begin with number `first`."""
-    width = CHUNK if games.simulator == "phalanx" else 1
-    return player.begin(Start([games.seed, first], width, orders, games.sample))
-
-
-def end(defender: Any) -> None:
-    """Let a defender know that its episodes are over, if it wants to."""
-    if hasattr(defender, "end"):
-        defender.end()
+    compliance, fetches, speed = figures(own)
+    exact_compliance, exact_fetches, exact_speed = figures(exact)
+    is_judged = games.true_state != "off"
+    return {
+        "mode": games.true_state,
+        "compliance": compliance if is_judged else None,
+        "exact_compliance": exact_compliance,
+        "error": compliance - exact_compliance if is_judged else None,
+        "mean_age": sum(one.age for one in own) / fixes,
+        "fetches_per_episode": fetches,
+        "exact_fetches_per_episode": exact_fetches,
+        "turns_per_s": speed,
+        "exact_turns_per_s": exact_speed,
+        "speed_gained": speed / exact_speed,
+    }

@@ -1,16 +1,15 @@
 """Play defenders of any kind, from Python: `phalanx.evaluate`."""
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from phalanx.cage2.registration import CAGE2_ENVS
-from phalanx.display import progress_display
 from phalanx.errors import ConfigError
 from phalanx.files import write_json
-from phalanx.play.cells import Cell, chosen_workflows, play_cells
+from phalanx.play.cells import play_cells
 from phalanx.play.evaluate_config import EvaluateConfig
 from phalanx.play.players import Player, open_player, player_of, remarks, trained_player
 from phalanx.play.scores import Scores
@@ -45,7 +44,7 @@ def evaluate(
     progress: show how far it is; None: only in a notebook.
     settings: more of `phalanx evaluate --help`, such as sample, workflow, num_threads, env, json.
     """
-    given = list(defender) if isinstance(defender, list | tuple) else [defender]
+    given = defender if isinstance(defender, list | tuple) else [defender]
     entries = _apart([_entry(one, settings) for one in given])
     names = tuple(one for one in entries if isinstance(one, str))
     in_memory = [one for one in entries if isinstance(one, Player)]
@@ -74,7 +73,7 @@ def evaluate(
     ]
     for line in remarks(players, config.rules):
         warnings.warn(line, stacklevel=2)
-    scores = Scores(config, tuple(play(config, players, factory, progress)))
+    scores = Scores(config, tuple(play_cells(config, players, factory, progress)))
     if config.json is not None:
         write_json(config.json, scores.as_dict())
     return scores
@@ -106,19 +105,3 @@ def _apart(entries: list[str | Player]) -> list[str | Player]:
             name = f"{one.name} {number}"
         apart[name] = replace(one, name=name)
     return list(apart.values())
-
-
-def play(
-    config: EvaluateConfig, players: list[Player], network: Network | None, progress: bool | None
-) -> Iterator[Cell]:
-    """The cells, one after the other, with a display for whoever watches."""
-    total = config.episodes * (len(config.policies) if config.elsewhere else len(players))
-    if not config.elsewhere:
-        total *= len(config.red_agent) * len(config.horizon) * len(chosen_workflows(config, None))
-    with progress_display("episodes", progress) as display:
-        task = display.add_task("starting", total=total, note="")
-
-        def played(name: str, episodes: int, mean: float) -> None:
-            display.update(task, advance=episodes, description=name, note=f"return {mean:.1f}")
-
-        yield from play_cells(config, played, players, network)

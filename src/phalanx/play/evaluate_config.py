@@ -110,7 +110,13 @@ class EvaluateConfig:
     def __post_init__(self) -> None:
         for name in self.policies:
             if name not in self.checkpoints and not is_scripted(name) and not self.is_own(name):
-                raise ConfigError(_unknown(name))
+                known = (*DEFENDERS, GREEDY, *AGENTS)
+                near = get_close_matches(plain(name), known, n=1, cutoff=0.5)
+                hint = f"; did you mean {near[0]}?" if near else ""
+                raise ConfigError(
+                    f"there is no run or checkpoint {name}; or name one of {', '.join(known)}, or "
+                    f"module:factory of your own{hint}"
+                )
         for name, settings in self._settings.items():
             check_named(settings, {"env": self.env, "network": self.network}, name)
         self._check_env()
@@ -118,14 +124,14 @@ class EvaluateConfig:
             object.__setattr__(self, "red_agent", RED_AGENTS)
             object.__setattr__(self, "horizon", HORIZONS)
         if not self.rules:
-            object.__setattr__(self, "rules", self._default_rules())
+            rules = DEFAULT_RULES if self.leaderboard else self._of_runs("rules", DEFAULT_RULES)
+            object.__setattr__(self, "rules", rules)
         if not self.compliance_rule:
-            own = self._of_runs("compliance_rule", "host")
-            object.__setattr__(self, "compliance_rule", own)
+            object.__setattr__(self, "compliance_rule", self._of_runs("compliance_rule", "host"))
         self._check_workflow()
-        known = red_agent_weights if self.simulator == "phalanx" else original_red_agent_weights
+        parse = red_agent_weights if self.simulator == "phalanx" else original_red_agent_weights
         for spec in self.red_agent:
-            known(spec)
+            parse(spec)
         rule_set_number(self.rules)
         check_writable(self.json)
 
@@ -155,11 +161,15 @@ class EvaluateConfig:
         if self.compliance_rule not in COMPLIANCE_RULES:
             raise ConfigError(choices("compliance_rule", self.compliance_rule, COMPLIANCE_RULES))
         parse_true_state(self.true_state)
-        follows = self.workflow is not None or self.workflow_grid
         if self.workflow is not None and self.workflow_grid:
             raise ConfigError("--workflow-grid plays all orders; leave out --workflow")
-        if any(plain(name) == GREEDY for name in self.policies) and not follows:
+        if any(plain(name) == GREEDY for name in self.policies) and not self.follows:
             raise ConfigError("greedy repairs in an order: give --workflow or --workflow-grid")
+
+    @property
+    def follows(self) -> bool:
+        """Whether an order of repair is asked for."""
+        return self.workflow is not None or self.workflow_grid
 
     @property
     def games(self) -> Games:
@@ -171,8 +181,7 @@ class EvaluateConfig:
         named = (*self.target, *self.policy)
         if named:
             return tuple(dict.fromkeys(named))
-        follows = self.workflow is not None or self.workflow_grid
-        return (*DEFENDERS, GREEDY) if follows else DEFENDERS
+        return (*DEFENDERS, GREEDY) if self.follows else DEFENDERS
 
     @cached_property
     def checkpoints(self) -> dict[str, Path]:
@@ -202,9 +211,6 @@ class EvaluateConfig:
             )
         return {name: given or env for name, env in others.items()}
 
-    def _default_rules(self) -> str:
-        return DEFAULT_RULES if self.leaderboard else self._of_runs("rules", DEFAULT_RULES)
-
     def _of_runs(self, setting: str, otherwise: str) -> str:
         """A setting of the runs whose policies are played, if they agree."""
         found = {str(settings.get(setting, otherwise)) for settings in self._settings.values()}
@@ -222,13 +228,3 @@ def plain(name: str) -> str:
 
 def is_scripted(name: str) -> bool:
     return plain(name) in (*DEFENDERS, GREEDY)
-
-
-def _unknown(name: str) -> str:
-    known = (*DEFENDERS, GREEDY, *AGENTS)
-    near = get_close_matches(plain(name), known, n=1, cutoff=0.5)
-    hint = f"; did you mean {near[0]}?" if near else ""
-    return (
-        f"there is no run or checkpoint {name}; or name one of {', '.join(known)}, or "
-        f"module:factory of your own{hint}"
-    )

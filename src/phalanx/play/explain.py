@@ -1,10 +1,14 @@
-"""What a defender does and where its loss comes from: from recorded episodes to figures."""
+"""What a defender does and where its loss comes from: episodes as they were played, and figures."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import product
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from phalanx.cage2.rules.network import RUNNING
 from phalanx.cage2.rules.scenario import (
     ANALYSE,
     B_LINE,
@@ -24,54 +28,75 @@ from phalanx.cage2.rules.scenario import (
     VERB_OF_ACTION,
     action_name,
 )
+from phalanx.play.cells import order_numbers
+from phalanx.play.episodes import Begun, begin_episodes
+from phalanx.play.explain_config import ExplainConfig
+from phalanx.play.players import Player
+from phalanx.statistics import quantiles
 
 OPENING = 10  # turns that are told one by one
 DRAWN_TURNS = 30  # turns of the heat maps
 LIGHT = 5.0  # points that an episode may lose and still count as light
-QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 KINDS = ("analyse", "remove", "restore", "decoy", "wait")
-ANALYSED, REMOVED, RESTORED, DECOYED, WAITED = range(len(KINDS))
 
 Floats = npt.NDArray[np.float64]
-Numbers = npt.NDArray[np.int64]
-Sets = npt.NDArray[np.uint16]  # of hosts, one bit each
-Flags = npt.NDArray[np.bool_]
 
 
 # --- episodes as they were played -----------------------------------------------------------------
 
 
-@dataclass(frozen=True)
 class Record:
     """N episodes of T turns, and how they ended."""
 
-    actions: npt.NDArray[np.uint8]  # [T, N]
-    sessions: Sets  # [T, N] hosts that red held just before blue's action
-    root: Sets  # [T, N] ... as root
-    scored_root: Sets  # [T, N] hosts that red held as root when the turn was scored
-    service_down: Flags  # [T, N] the operational service stood still when the turn was scored
-    placed: Flags  # [T, N] the action placed a decoy
-    decoys: npt.NDArray[np.uint8]  # [N, 13] decoys that stand at the end, one bit each
-    red: npt.NDArray[np.uint8]  # [N] who attacked
-    line_target: npt.NDArray[np.int8]  # [N] the user host that B-line went for, or NO_HOST
-    returns: Floats  # [N] as the simulator counted them
+    def __init__(self, turns: int, episodes: int) -> None:
+        each = (turns, episodes)
+        self.actions = np.zeros(each, np.uint8)
+        self.sessions = np.zeros(each, np.uint16)  # hosts that red held just before blue's action
+        self.root = np.zeros(each, np.uint16)  # ... as root
+        self.scored_root = np.zeros(each, np.uint16)  # ... as root when the turn was scored
+        self.service_down = np.zeros(each, np.bool_)  # the operational service stood still then
+        self.placed = np.zeros(each, np.bool_)  # the action placed a decoy
+        self.decoys = np.zeros((episodes, NUM_HOSTS), np.uint8)  # that stand at the end, as bits
+        self.red = np.full(episodes, B_LINE, np.uint8)  # who attacked
+        self.line_target = np.full(episodes, NO_HOST, np.int8)  # user host that B-line went for
+        self.returns = np.full(episodes, np.nan)  # as the simulator counted them
 
 
-def blank_record(turns: int, episodes: int) -> Record:
-    """Room for episodes that are about to be played."""
-    each = (turns, episodes)
-    return Record(
-        actions=np.zeros(each, np.uint8),
-        sessions=np.zeros(each, np.uint16),
-        root=np.zeros(each, np.uint16),
-        scored_root=np.zeros(each, np.uint16),
-        service_down=np.zeros(each, np.bool_),
-        placed=np.zeros(each, np.bool_),
-        decoys=np.zeros((episodes, NUM_HOSTS), np.uint8),
-        red=np.full(episodes, B_LINE, np.uint8),
-        line_target=np.full(episodes, NO_HOST, np.int8),
-        returns=np.full(episodes, np.nan),
-    )
+def record_episodes(
+    config: ExplainConfig,
+    red_agent: str,
+    player: Player,
+    played: Callable[[str, int], None] = lambda *_: None,
+) -> Record:
+    """Play the episodes that `phalanx evaluate` plays, and keep what happened in each turn."""
+    record, games = Record(config.horizon, config.episodes), config.played.games
+    orders = order_numbers(config.workflow or player.workflow, config.episodes)
+    for begun in begin_episodes(games, player, red_agent, (config.horizon,), orders):
+        nets = begun.game.nets
+        for turn in range(config.horizon):
+            _record_turn(record, turn, begun)
+            played(red_agent, len(nets))
+        for name in ("decoys", "red", "line_target"):
+            getattr(record, name)[begun.chosen] = nets[name]
+        record.returns[begun.chosen] = begun.game.returns
+    return record
+
+
+def _record_turn(record: Record, turn: int, begun: Begun) -> None:
+    """Play a turn and write down what was true before it and when it was scored."""
+    at, nets = (turn, begun.chosen), begun.game.nets
+    actions = begun.game.actions_of(begun.defender)
+    acted_upon = np.arange(len(nets)), HOST_OF_ACTION[actions]
+    record.actions[at], decoys = actions, nets["decoys"][acted_upon]
+    record.sessions[at], record.root[at] = nets["sessions"], nets["root"]
+    begun.game.play(actions)
+    record.placed[at] = is_decoy(VERB_OF_ACTION[actions]) & (nets["decoys"][acted_upon] != decoys)
+    record.scored_root[at] = nets["root"]
+    record.service_down[at] = nets["service"] & RUNNING == 0
+
+
+def is_decoy(verbs: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
+    return (verbs >= FIRST_DECOY) & (verbs < RESTORE)
 
 
 # --- figures --------------------------------------------------------------------------------------
@@ -173,8 +198,8 @@ class Explanation:
 def explain(red_agent: str, record: Record) -> Explanation:
     """The figures of recorded episodes."""
     turns, episodes = record.actions.shape
-    losses = split_loss(record)
-    acts = host_acts(record)
+    root, restore, service = split_loss(record)
+    *acts, acts_in_all = host_acts(record)
     kinds, hosts = by_turn(record.actions[:DRAWN_TURNS])
     return Explanation(
         red_agent=red_agent,
@@ -182,19 +207,19 @@ def explain(red_agent: str, record: Record) -> Explanation:
         horizon=turns,
         mean=float(record.returns.mean()),
         share_light=float((record.returns >= -LIGHT).mean()),
-        quantiles={str(q): float(np.quantile(record.returns, q)) for q in QUANTILES},
+        quantiles=quantiles(record.returns),
         opening=opening(record.actions),
         decoys=decoy_use(record),
-        acts=acts[:-1],
-        acts_in_all=acts[-1],
+        acts=acts,
+        acts_in_all=acts_in_all,
         losses=[
-            HostLoss(name, float(losses.root[:, h].mean()), float(losses.restore[:, h].mean()))
+            HostLoss(name, float(root[:, h].mean()), float(restore[:, h].mean()))
             for h, name in enumerate(HOSTS)
         ],
-        service_loss=float(losses.service.mean()),
+        service_loss=float(service.mean()),
         targets=by_target(record),
-        kinds_by_turn={name: kinds[k].tolist() for k, name in enumerate(KINDS)},
-        hosts_by_turn={name: hosts[h].tolist() for h, name in enumerate(HOSTS)},
+        kinds_by_turn=kinds,
+        hosts_by_turn=hosts,
     )
 
 
@@ -202,89 +227,58 @@ def opening(actions: npt.NDArray[np.uint8]) -> list[Turn]:
     """The two most frequent actions of each of the first turns."""
     told = []
     for turn, played in enumerate(actions[:OPENING], 1):
-        counts = np.bincount(played, minlength=NUM_ACTIONS)
-        first, second = np.argsort(-counts, kind="stable")[:2]
-        shares = counts / len(played)
-        runner_up = Move(action_name(int(second)), float(shares[second]))
-        told.append(
-            Turn(
-                turn,
-                Move(action_name(int(first)), float(shares[first])),
-                runner_up if counts[second] else None,
-            )
-        )
+        shares = np.bincount(played, minlength=NUM_ACTIONS) / len(played)
+        often = np.argsort(-shares, kind="stable")[:2].tolist()
+        first, second = (Move(action_name(action), float(shares[action])) for action in often)
+        told.append(Turn(turn, first, second if second.share else None))
     return told
 
 
 def decoy_use(record: Record) -> list[DecoyUse]:
     """Every decoy that was placed in any episode."""
+    verb, acted_upon = VERB_OF_ACTION[record.actions], HOST_OF_ACTION[record.actions]
     used = []
-    for host in range(NUM_HOSTS):
-        for decoy in range(NUM_DECOYS):
-            placed = record.placed & (record.actions == number_of(FIRST_DECOY + decoy, host))
-            ever = placed.any(axis=0)
-            if ever.any():
-                stands = (record.decoys[:, host] >> decoy & 1).mean()
-                first_turn = placed[:, ever].argmax(axis=0).mean() + 1
-                names = HOSTS[host], DECOYS[decoy].name
-                used.append(DecoyUse(*names, float(ever.mean()), float(stands), float(first_turn)))
+    for host, decoy in product(range(NUM_HOSTS), range(NUM_DECOYS)):
+        placed = record.placed & (verb == FIRST_DECOY + decoy) & (acted_upon == host)
+        ever = placed.any(axis=0)
+        if ever.any():
+            stands = (record.decoys[:, host] >> decoy & 1).mean()
+            first_turn = placed[:, ever].argmax(axis=0).mean() + 1
+            names = HOSTS[host], DECOYS[decoy].name
+            used.append(DecoyUse(*names, float(ever.mean()), float(stands), float(first_turn)))
     return used
 
 
 def host_acts(record: Record) -> list[HostActs]:
     """Treatments host by host, and of all hosts in the last row."""
-    counts = np.zeros((NUM_HOSTS, 5), np.int64)  # Analyse, Remove, Restore; of root, of a user
-    for h in range(NUM_HOSTS):
-        restored = record.actions == number_of(RESTORE, h)
-        is_root, is_there = record.root >> h & 1 != 0, record.sessions >> h & 1 != 0
-        counts[h] = [
-            (record.actions == number_of(ANALYSE, h)).sum(),
-            (record.actions == number_of(REMOVE, h)).sum(),
-            restored.sum(),
-            (restored & is_root).sum(),
-            (restored & is_there & ~is_root).sum(),
-        ]
-    rows = [*zip(HOSTS, counts, strict=True), ("all", counts.sum(axis=0))]
-    return [_acts(name, row, len(record.returns)) for name, row in rows]
+    verb, host = VERB_OF_ACTION[record.actions], HOST_OF_ACTION[record.actions]
+    restored = verb == RESTORE
+    is_root, is_there = record.root >> host & 1 != 0, record.sessions >> host & 1 != 0
+    counted = (
+        verb == ANALYSE, verb == REMOVE, restored,
+        restored & is_root, restored & is_there & ~is_root, restored & ~is_there & ~is_root,
+    )  # fmt: skip
+    counts = np.stack([np.bincount(host[which], minlength=NUM_HOSTS) for which in counted], axis=1)
+    told = []
+    for name, row in (*zip(HOSTS, counts, strict=True), ("all", counts.sum(axis=0))):
+        per_episode = (row[:3] / len(record.returns)).tolist()
+        met: list[Any] = (row[3:] / row[2]).tolist() if row[2] else [None] * 3
+        told.append(HostActs(name, *per_episode, *met))
+    return told
 
 
-def _acts(name: str, counts: Numbers, episodes: int) -> HostActs:
-    analyse, remove, restore, of_root, of_user = (int(n) for n in counts)
-    met = (of_root, of_user, restore - of_root - of_user)
-    of_root_share, of_user_share, wasted = (n / restore if restore else None for n in met)
-    return HostActs(
-        host=name,
-        analyse=analyse / episodes,
-        remove=remove / episodes,
-        restore=restore / episodes,
-        restore_of_root=of_root_share,
-        restore_of_user=of_user_share,
-        wasted=wasted,
-    )
+def split_loss(record: Record) -> tuple[Floats, Floats, Floats]:
+    """Points lost in each episode, by cause; together they are the return, exactly.
 
-
-@dataclass(frozen=True)
-class Losses:
-    """Points lost in each episode, by cause; together they are the return, exactly."""
-
-    root: Floats  # [N, 13] while red is root on the host
-    restore: Floats  # [N, 13] Restores of the host
-    service: Floats  # [N] while the operational service stands still
-
-    @property
-    def total(self) -> Floats:
-        return self.root.sum(axis=1) + self.restore.sum(axis=1) + self.service
-
-
-def split_loss(record: Record) -> Losses:
-    root = np.stack([(record.scored_root >> h & 1).sum(axis=0) for h in range(NUM_HOSTS)], axis=1)
-    restores = np.stack(
-        [(record.actions == number_of(RESTORE, h)).sum(axis=0) for h in range(NUM_HOSTS)], axis=1
-    )
+    While red is root on a host [N, 13], by Restores of it [N, 13], and while the operational
+    service stands still [N].
+    """
+    restored, host = VERB_OF_ACTION[record.actions] == RESTORE, HOST_OF_ACTION[record.actions]
+    each = range(NUM_HOSTS)
+    root = np.stack([(record.scored_root >> h & 1).sum(axis=0) for h in each], axis=1)
+    restores = np.stack([(restored & (host == h)).sum(axis=0) for h in each], axis=1)
     stopped = record.service_down.sum(axis=0)
-    return Losses(
-        root * ROOT_COST / 10, restores * RESTORE_COST / 10, stopped * SERVICE_DOWN_COST / 10
-    )
+    return root * ROOT_COST / 10, restores * RESTORE_COST / 10, stopped * SERVICE_DOWN_COST / 10
 
 
 def by_target(record: Record) -> list[Target]:
@@ -299,24 +293,13 @@ def by_target(record: Record) -> list[Target]:
     return told
 
 
-def by_turn(actions: npt.NDArray[np.uint8]) -> tuple[Floats, Floats]:
-    """Shares of episodes by kind of action, [5, T], and by host acted upon, [13, T]."""
-    kind = KIND_OF_ACTION[actions]
-    host = np.where(kind == WAITED, NUM_HOSTS, HOST_OF_ACTION[actions])
-    kinds = np.stack([(kind == k).mean(axis=1) for k in range(len(KINDS))])
-    hosts = np.stack([(host == h).mean(axis=1) for h in range(NUM_HOSTS)])
+def by_turn(
+    actions: npt.NDArray[np.uint8],
+) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
+    """Shares of episodes by kind of action, and by host acted upon, each turn by turn."""
+    verb, host = VERB_OF_ACTION[actions], HOST_OF_ACTION[actions]
+    waits = verb > RESTORE  # Sleep and Monitor
+    played = (verb == ANALYSE, verb == REMOVE, verb == RESTORE, is_decoy(verb), waits)
+    kinds = {name: which.mean(axis=1).tolist() for name, which in zip(KINDS, played, strict=True)}
+    hosts = {name: (~waits & (host == h)).mean(axis=1).tolist() for h, name in enumerate(HOSTS)}
     return kinds, hosts
-
-
-def number_of(verb: int, host: int) -> int:
-    """The number of an action on a host."""
-    return 2 + NUM_HOSTS * verb + host
-
-
-def _kind(verb: int) -> int:
-    """Sleep and Monitor are to wait."""
-    treatments = {ANALYSE: ANALYSED, REMOVE: REMOVED, RESTORE: RESTORED}
-    return treatments.get(verb, DECOYED if FIRST_DECOY <= verb < RESTORE else WAITED)
-
-
-KIND_OF_ACTION = np.array([_kind(int(verb)) for verb in VERB_OF_ACTION], np.uint8)

@@ -1,13 +1,33 @@
 """A trained policy as one small file: weights and settings, without games or optimiser."""
 
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from phalanx.agents import agent_path
-from phalanx.errors import CheckpointError
+from phalanx.errors import CheckpointError, ConfigError
+from phalanx.files import check_writable
+from phalanx.settings.fields import checked
 from phalanx.training.checkpoint import LEARNT, last_checkpoint, load_checkpoint, save_checkpoint
 
 KEPT = ("config", "updates", "episodes", "steps")
+
+
+@checked
+@dataclass(frozen=True, kw_only=True)
+class ExportConfig:
+    """Write the policy of a run as one file that `phalanx evaluate` and Python can play."""
+
+    run: Path = field(metadata={"positional": True})
+    """run folder, checkpoint, or an agent that comes with phalanx"""
+    file: Path = field(metadata={"positional": True})
+    """where to write it, such as agent.npz"""
+
+    def __post_init__(self) -> None:
+        if not last_checkpoint(agent_path(self.run)).exists():
+            raise ConfigError(f"there is no run or checkpoint {self.run}")
+        if self.file.suffix != ".npz":
+            raise ConfigError(f"the file must end in .npz, got {self.file}")
+        check_writable(self.file)
 
 
 def export(run: Path, file: Path) -> None:
@@ -15,5 +35,4 @@ def export(run: Path, file: Path) -> None:
     learnt = {k: v for k, v in arrays.items() if k.startswith(LEARNT)}
     if not learnt:
         raise CheckpointError(f"{run} is no checkpoint of a training run (it has no weights)")
-    kept: dict[str, Any] = {name: facts[name] for name in KEPT if name in facts}
-    save_checkpoint(file, learnt, kept)
+    save_checkpoint(file, learnt, {name: facts[name] for name in KEPT if name in facts})

@@ -39,12 +39,11 @@ class OwnDefender:
         self._find_way()
         self.observation = self._declared_observation()
         observation_kind(self.observation)
-        self.horizon = self._declared("horizon", int)
-        if self.horizon is not None:
-            checked_horizon(self.horizon)
-        elif self.observation != "bits":
-            self.horizon = ASSUMED_HORIZON
-        self.rules = self._declared("rules", str)
+        horizon, rules = (getattr(self._agent, name, None) for name in ("horizon", "rules"))
+        self.horizon = None if self.observation == "bits" else ASSUMED_HORIZON
+        if isinstance(horizon, int):
+            self.horizon = checked_horizon(horizon)
+        self.rules = rules if isinstance(rules, str) else None
         if self.rules is not None:
             rule_set_number(self.rules)
 
@@ -87,7 +86,10 @@ class OwnDefender:
         by_itself = self._name == "predict" or "alerts" in self._takes
         self.batched = bool(getattr(agent, "batched", by_itself))
         self.takes_masks = any(name in self._takes for name in MASKS)
-        if needed := _needed(getattr(agent, "reset", None)):
+        optional = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+        told = _parameters(getattr(agent, "reset", None)).values()
+        needed = [one.name for one in told if one.default is one.empty and one.kind not in optional]
+        if needed:
             raise ConfigError(
                 f"{self.name}: its reset needs {', '.join(needed)}; a defender's reset() is told "
                 "nothing but that an episode begins, and what it sees comes with act(obs)"
@@ -139,10 +141,6 @@ class OwnDefender:
             raise ConfigError(f"{self.name} sees observations of shape {shape}; CAGE-2 has {known}")
         return kinds[tuple(shape)]
 
-    def _declared(self, name: str, kind: type) -> Any:
-        value = getattr(self._agent, name, None)
-        return value if isinstance(value, kind) else None
-
     def _made(self) -> Any:
         assert self._make is not None
         try:
@@ -169,18 +167,9 @@ def _is_factory(given: Any, name: str) -> bool:
         return inspect.isclass(given)
 
 
-def _needed(way: Any) -> list[str]:
-    """Arguments that a function cannot be called without."""
+def _parameters(way: Any) -> dict[str, inspect.Parameter]:
+    """What a function takes; nothing is known of a built-in, nor of what is no function."""
     try:
-        given = inspect.signature(way).parameters.values()
+        return dict(inspect.signature(way).parameters)
     except (TypeError, ValueError):
-        return []
-    optional = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return [one.name for one in given if one.default is one.empty and one.kind not in optional]
-
-
-def _parameters(way: Callable[..., Any]) -> set[str]:
-    try:
-        return set(inspect.signature(way).parameters)
-    except (TypeError, ValueError):  # a built-in
-        return set()
+        return {}

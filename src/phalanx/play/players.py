@@ -3,13 +3,12 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from phalanx.cage2.defenders import GREEDY, Greedy, make_defender
-from phalanx.errors import ConfigError
 from phalanx.importing import find_named
 from phalanx.play.evaluate_config import EvaluateConfig
 from phalanx.play.own_defender import OwnDefender
@@ -20,22 +19,15 @@ CHUNK = 4096  # episodes played side by side
 Numbers = npt.NDArray[np.int64]
 
 
-class Start(NamedTuple):
-    """Episodes that are about to begin."""
-
-    seed: Sequence[int]  # of what a defender draws
-    width: int  # episodes for which it draws at once, whether all are played or not
-    orders: Numbers | None  # [N] the order of repair that each is told
-    sample: bool  # draw a policy's actions
-
-
 @dataclass(frozen=True)
 class Player:
     """A defender that can begin episodes, and what is known of it."""
 
     name: str
-    begin: Callable[[Start], Any]
-    """a `Defender` for episodes that begin now"""
+    begin: Callable[[Sequence[int], int, Numbers | None, bool], Any]
+    """a `Defender` for episodes that begin now, by the seed of what it draws, for how many episodes
+    it draws at once, the order of repair that each is told, and whether a policy's actions are
+    drawn"""
     observation: str = "bits"
     horizon: int | None = None
     """of its training, which its observations are to show; None: it does not see the time"""
@@ -45,7 +37,6 @@ class Player:
     """the order of repair that it was trained to follow, or all"""
     compliance_rule: str | None = None
     """by which its fixes were judged in training"""
-    trained: TrainedDefender | None = None
     at_once: int = CHUNK
     """episodes that it plays side by side"""
     can_sample: bool = False
@@ -68,46 +59,39 @@ def open_player(name: str, config: EvaluateConfig, network: Network | None = Non
     return Player(name, partial(_scripted, name))
 
 
-def player_of(thing: Any, name: str | None = None) -> Player:
+def player_of(thing: Any) -> Player:
     """A defender that is in memory already."""
     if isinstance(thing, TrainedDefender):
-        return trained_player(name or "policy", thing)
-    return own_player(name or str(getattr(thing, "__name__", type(thing).__name__)), thing)
+        return trained_player("policy", thing)
+    return own_player(str(getattr(thing, "__name__", type(thing).__name__)), thing)
 
 
 def trained_player(name: str, defender: TrainedDefender) -> Player:
-    def begin(start: Start) -> TrainedDefender:
-        told = defender.following(start.orders)
-        return told.sampling(start.seed, start.width) if start.sample else told
+    def begin(seed: Sequence[int], width: int, orders: Numbers | None, sample: bool) -> Any:
+        told = defender.following(orders)
+        return told.sampling(seed, width) if sample else told
 
     return Player(
         name, begin, defender.observation, defender.horizon, defender.rules, defender.workflow,
-        defender.compliance_rule, trained=defender, can_sample=True,
+        defender.compliance_rule, can_sample=True,
     )  # fmt: skip
 
 
 def own_player(name: str, given: Any) -> Player:
     own = OwnDefender(given, name)
     return Player(
-        name, lambda start: own.begin(start.sample), own.observation, own.horizon, own.rules,
+        name, lambda _seed, _width, _orders, sample: own.begin(sample),
+        own.observation, own.horizon, own.rules,
         at_once=CHUNK if own.batched else 1, can_sample=own.can_sample,
     )  # fmt: skip
 
 
-def _scripted(name: str, start: Start) -> Any:
+def _scripted(
+    name: str, seed: Sequence[int], width: int, orders: Numbers | None, _sample: bool
+) -> Any:
     if name.lower() == GREEDY:
-        return Greedy(start.orders)  # type: ignore[arg-type]
-    return make_defender(name, start.seed, start.width)
-
-
-def check_sampling(players: Sequence[Player]) -> None:
-    """Refuse to draw the actions of those that have no probabilities."""
-    for player in players:
-        if not player.can_sample:
-            raise ConfigError(
-                f"--sample draws the actions of a trained policy; {player.name} has no "
-                "probabilities to draw from"
-            )
+        return Greedy(orders)  # type: ignore[arg-type]
+    return make_defender(name, seed, width)
 
 
 def remarks(players: Sequence[Player], rules: str) -> list[str]:

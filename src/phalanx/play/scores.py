@@ -8,17 +8,15 @@ from dataclasses import dataclass
 from itertools import product
 
 from rich.console import Console
-from rich.table import Table
 
 import phalanx
 from phalanx.cage2.rules.scenario import CELLS, PUBLISHED
 from phalanx.cage2.workflow import parse_order, short_name
-from phalanx.display import new_table
+from phalanx.display import new_table, plus_minus
 from phalanx.errors import ConfigError
 from phalanx.play.cells import Cell
 from phalanx.play.evaluate_config import EvaluateConfig
 
-TITLE = "Mean return ± its 95 % confidence interval"
 WIDTH = 110
 
 
@@ -58,16 +56,81 @@ class Scores:
     def __repr__(self) -> str:
         config = self.config
         if config.elsewhere:
-            return "\n".join(_line_elsewhere(config, cell) for cell in self.cells)
+            return "\n".join(
+                f"{cell.red_agent}: return {_with_interval(cell)} over {cell.episodes} episodes, "
+                f"seed {config.seed}"
+                for cell in self.cells
+            )
         if config.leaderboard and not (config.workflow or config.workflow_grid):
             return self.beside_published()
         if any(cell.workflow for cell in self.cells):
-            return by_workflow(config, self.cells)
-        return by_horizon(config, self.cells, self.names)
+            return self._by_workflow()
+        return self._by_horizon()
 
     def beside_published(self) -> str:
-        """The table with the published scores of the challenge's best beside it."""
-        return beside_published(self.config, self.cells, self.names)
+        """The table with the published scores of the challenge's best beside it, and the sums."""
+        rows = []
+        for policy in self.names:
+            own = {
+                (cell.red_agent, cell.horizon): cell for cell in self.cells if cell.policy == policy
+            }
+            for key, cell in own.items():
+                others = [scores.get(key) for scores in PUBLISHED.values()]
+                texts = ["-" if score is None else f"{score:.2f}" for score in others]
+                rows.append([policy, key[0], str(key[1]), _with_interval(cell), *texts])
+            if set(own) == set(CELLS):
+                sums = [self.totals[policy], *(sum(one.values()) for one in PUBLISHED.values())]
+                rows.append([policy, "all nine", "", *(f"{one:.2f}" for one in sums)])
+        return self._table(("turns", "this policy", *PUBLISHED), rows)
+
+    def _by_horizon(self) -> str:
+        """A row per policy and attacker, a column per horizon."""
+        horizons, rows = self.config.horizon, []
+        by_cell = {(cell.policy, cell.red_agent, cell.horizon): cell for cell in self.cells}
+        for policy, red_agent in product(self.names, self.config.red_agent):
+            row = [by_cell.get((policy, red_agent, horizon)) for horizon in horizons]
+            rows.append(
+                [policy, red_agent, *(_with_interval(cell) if cell else "-" for cell in row)]
+            )
+        return self._table([f"{horizon} turns" for horizon in horizons], rows)
+
+    def _by_workflow(self) -> str:
+        """A row per workflow, attacker and horizon: return, compliance, fixes; grid's best first"""
+        config, rows, ranked = self.config, [], list(self.cells)
+        if config.workflow_grid:
+            ranked.sort(key=lambda c: (c.policy, c.red_agent, c.horizon, -c.mean))
+        for cell in ranked:
+            workflow = cell.workflow or "-"
+            if "," in workflow:
+                workflow = short_name(parse_order(workflow))
+            compliance = "-" if cell.compliance is None else f"{cell.compliance:.1%}"
+            fixes, without = cell.fixes_per_episode or 0, cell.share_without_fix or 0
+            rows.append([
+                cell.policy, workflow, cell.red_agent, str(cell.horizon), _with_interval(cell),
+                compliance, f"{fixes:.1f}", f"{without:.0%}",
+            ])  # fmt: skip
+        order = "" if config.judged_by is None else f" and the order {config.judged_by}"
+        told = (
+            f"; compliance by the rule {config.compliance_rule!r}{order}, pooled over all fixes; "
+            "fixes per episode, and the share of episodes without one"
+        )
+        states = [f"\n{_state_line(cell)}" for cell in self.cells if cell.true_state is not None]
+        columns = ("turns", "return", "compliance", "fixes", "without")
+        return (
+            self._table(columns, rows, ("policy", "workflow", "red agent")) + told + "".join(states)
+        )
+
+    def _table(
+        self,
+        numbers: Sequence[str],
+        rows: list[list[str]],
+        words: Sequence[str] = ("policy", "red agent"),
+    ) -> str:
+        title = f"Mean return ± its 95 % confidence interval, rules {self.config.rules}"
+        console = Console(file=io.StringIO(), width=WIDTH)
+        console.print(new_table(title, (*words, *numbers), rows, words))
+        drawn: str = console.file.getvalue().rstrip("\n")  # type: ignore[attr-defined]
+        return f"{drawn}\n{self.config.episodes} episodes per cell, seed {self.config.seed}"
 
     def as_dict(self) -> dict[str, object]:
         return {
@@ -87,40 +150,8 @@ class Scores:
         return json.dumps(self.as_dict(), indent=1)
 
 
-def by_horizon(config: EvaluateConfig, cells: Sequence[Cell], names: Sequence[str]) -> str:
-    """A row per policy and attacker, a column per horizon."""
-    table = _table(config, *(f"{horizon} turns" for horizon in config.horizon))
-    by_cell = {(cell.policy, cell.red_agent, cell.horizon): cell for cell in cells}
-    for policy, red_agent in product(names, config.red_agent):
-        row = [by_cell.get((policy, red_agent, horizon)) for horizon in config.horizon]
-        texts = [_with_interval(cell) if cell else "-" for cell in row]
-        table.add_row(policy, red_agent, *texts)
-    return _text(table, _footer(config))
-
-
-def by_workflow(config: EvaluateConfig, cells: Sequence[Cell]) -> str:
-    """A row per workflow, attacker and horizon: return, compliance, fixes; a grid's best first."""
-    names = ("turns", "return", "compliance", "fixes", "without")
-    table = _table(config, *names, words=("policy", "workflow", "red agent"))
-    ranked = list(cells)
-    if config.workflow_grid:
-        ranked = sorted(cells, key=lambda c: (c.policy, c.red_agent, c.horizon, -c.mean))
-    for cell in ranked:
-        workflow = cell.workflow or "-"
-        if "," in workflow:
-            workflow = short_name(parse_order(workflow))
-        compliance = "-" if cell.compliance is None else f"{cell.compliance:.1%}"
-        table.add_row(
-            cell.policy, workflow, cell.red_agent, str(cell.horizon), _with_interval(cell),
-            compliance, f"{cell.fixes_per_episode or 0:.1f}", f"{cell.share_without_fix or 0:.0%}",
-        )  # fmt: skip
-    order = "" if config.judged_by is None else f" and the order {config.judged_by}"
-    footer = (
-        f"{_footer(config)}; compliance by the rule {config.compliance_rule!r}{order}, pooled over "
-        "all fixes; fixes per episode, and the share of episodes without one"
-    )
-    states = [_state_line(cell) for cell in cells if cell.true_state is not None]
-    return _text(table, footer, *states)
+def _with_interval(cell: Cell) -> str:
+    return plus_minus(cell.mean, cell.high - cell.mean)
 
 
 def _state_line(cell: Cell) -> str:
@@ -136,44 +167,3 @@ def _state_line(cell: Cell) -> str:
         f"{f['exact_fetches_per_episode']:.1f}; {f['turns_per_s']:,.0f} turns/s instead of "
         f"{f['exact_turns_per_s']:,.0f} ({f['speed_gained']:.2f} x)"
     )
-
-
-def beside_published(config: EvaluateConfig, cells: Sequence[Cell], names: Sequence[str]) -> str:
-    """The cells beside the published scores of the challenge's best, and their sums."""
-    table = _table(config, "turns", "this policy", *PUBLISHED)
-    for policy in names:
-        own = {(cell.red_agent, cell.horizon): cell for cell in cells if cell.policy == policy}
-        for (red_agent, horizon), cell in own.items():
-            others = [scores.get((red_agent, horizon)) for scores in PUBLISHED.values()]
-            texts = ["-" if score is None else f"{score:.2f}" for score in others]
-            table.add_row(policy, red_agent, str(horizon), _with_interval(cell), *texts)
-        if set(own) == set(CELLS):
-            mine = sum(cell.mean for cell in own.values())
-            sums = [sum(scores.values()) for scores in PUBLISHED.values()]
-            table.add_row(policy, "all nine", "", f"{mine:.2f}", *(f"{one:.2f}" for one in sums))
-    return _text(table, _footer(config))
-
-
-def _table(
-    config: EvaluateConfig, *numbers: str, words: Sequence[str] = ("policy", "red agent")
-) -> Table:
-    return new_table(f"{TITLE}, rules {config.rules}", *words, *numbers, words=words)
-
-
-def _with_interval(cell: Cell) -> str:
-    return f"{cell.mean:.2f} ± {cell.high - cell.mean:.2f}"
-
-
-def _line_elsewhere(config: EvaluateConfig, cell: Cell) -> str:
-    env = cell.red_agent
-    return f"{env}: return {_with_interval(cell)} over {cell.episodes} episodes, seed {config.seed}"
-
-
-def _footer(config: EvaluateConfig) -> str:
-    return f"{config.episodes} episodes per cell, seed {config.seed}"
-
-
-def _text(table: Table, *lines: str) -> str:
-    console = Console(file=io.StringIO(), width=WIDTH)
-    console.print(table)
-    return "\n".join([console.file.getvalue().rstrip("\n"), *lines])  # type: ignore[attr-defined]

@@ -1,7 +1,7 @@
 """A trained policy from a run folder or checkpoint, as a defender that anyone can play."""
 
 from collections.abc import Callable, Sequence
-from copy import copy
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from phalanx.cage2.rules.observation import OBS_SIZES
 from phalanx.cage2.rules.scenario import DEFAULT_RULES, NUM_ACTIONS
 from phalanx.cage2.workflow import CODES, parse_order
 from phalanx.errors import CheckpointError, ConfigError
-from phalanx.learn.compiled.blas import use_one_thread_per_product
+from phalanx.learn.compiled.mlp import use_one_thread_per_product
 from phalanx.learn.compiled.policy import Policy
 from phalanx.learn.compiled.stepper import CompiledStepper
 from phalanx.training.checkpoint import last_checkpoint, load_checkpoint, read_facts
@@ -32,6 +32,7 @@ from phalanx.training.saved_networks import (
 from phalanx.trust import check_named
 
 
+@dataclass(eq=False)
 class TrainedDefender:
     """Plays the most likely actions of a policy, or draws them.
 
@@ -39,38 +40,32 @@ class TrainedDefender:
     envs = Cage2VectorEnv(64, red_agent="meander", **defender.env_settings)   # as it was trained
     obs, _ = envs.reset()
     actions = defender.act(obs, masks=envs.action_masks())
-
-    logits: what the policy makes of observations: float32 [N, D] -> [N, 145].
-    observation, horizon, rules: of its training; the horizon is what its observations are to show.
-    condition: numbers that it was told with every observation.
-    workflow: the order of repair that it was trained to follow, `all`, or None.
-    compliance_rule: by which its fixes were judged.
-    is_told: whether the code of an order comes after the condition.
-    policy: the compiled networks behind `logits`, if it has such.
     """
 
-    def __init__(
-        self,
-        logits: Callable[[npt.NDArray[Any]], npt.NDArray[np.float32]],
-        *,
-        observation: str,
-        useful: npt.NDArray[np.bool_],
-        horizon: int,
-        rules: str,
-        condition: Sequence[float] = (),
-        workflow: str | None = None,
-        compliance_rule: str | None = None,
-        is_told: bool = False,
-        policy: Policy | None = None,
-    ) -> None:
-        self.logits, self.observation, self.useful = logits, observation, useful
-        self.horizon, self.rules = horizon, rules
-        self.condition = np.array(condition, np.float32)
-        self.workflow, self.is_told, self.policy = workflow, is_told, policy
-        self.compliance_rule = compliance_rule
-        self._orders: npt.NDArray[np.int64] | None = None
-        self._random: np.random.Generator | None = None
-        self._width = 1
+    logits: Callable[[npt.NDArray[Any]], npt.NDArray[np.float32]]
+    """what the policy makes of observations: float32 [N, D] -> [N, 145]"""
+    observation: str
+    horizon: int
+    """of its training, which its observations are to show"""
+    rules: str
+    useful: npt.NDArray[np.bool_]
+    """[145] the actions that it may play"""
+    condition: Sequence[float] = ()
+    """numbers that it was told with every observation"""
+    workflow: str | None = None
+    """the order of repair that it was trained to follow, `all`, or None"""
+    compliance_rule: str | None = None
+    """by which its fixes were judged"""
+    is_told: bool = False
+    """whether the code of an order comes after the condition"""
+    policy: Policy | None = None
+    """the compiled networks behind `logits`, if it has such"""
+    orders: npt.NDArray[np.int64] | None = None
+    """[N] that it is told to follow now"""
+    dice: np.random.Generator | None = None
+    """that draw its actions"""
+    width: int = 1
+    """networks that it draws for, whether all are played or not"""
 
     @property
     def env_settings(self) -> dict[str, Any]:
@@ -79,19 +74,15 @@ class TrainedDefender:
 
     def sampling(self, seed: int | Sequence[int], width: int) -> "TrainedDefender":
         """The same policy, drawing its actions; for `width` networks, as `RandomDefender`."""
-        other = copy(self)
-        other._random, other._width = np.random.default_rng(seed), width
-        return other
+        return replace(self, dice=np.random.default_rng(seed), width=width)
 
     def following(self, orders: npt.NDArray[np.int64] | None) -> "TrainedDefender":
         """The same policy, told to follow these orders: [N], one for each network."""
-        other = copy(self)
-        other._orders = orders
-        return other
+        return replace(self, orders=orders)
 
     def told(self, size: int, orders: npt.NDArray[np.int64] | None) -> npt.NDArray[np.float32]:
         """What comes after the observations of `size` networks: float32 [N, C]."""
-        told = np.broadcast_to(self.condition, (size, len(self.condition)))
+        told = np.broadcast_to(np.array(self.condition, np.float32), (size, len(self.condition)))
         if not self.is_told:
             return told
         if orders is None and self.workflow not in (None, "all"):
@@ -111,12 +102,12 @@ class TrainedDefender:
         masks: bool [N, 145], False for decoys that cannot be placed; without them it may try some.
         """
         check_shown(obs, self.observation)
-        told = self.told(len(obs), self._orders)
+        told = self.told(len(obs), self.orders)
         logits: npt.NDArray[Any] = self.logits(np.hstack([obs, told]))
         logits = np.where(self.useful if masks is None else masks & self.useful, logits, -np.inf)
-        if self._random is not None:
-            size = max(len(obs), self._width)
-            logits = logits + self._random.gumbel(size=(size, NUM_ACTIONS))[: len(obs)]
+        if self.dice is not None:
+            size = max(len(obs), self.width)
+            logits = logits + self.dice.gumbel(size=(size, NUM_ACTIONS))[: len(obs)]
         return logits.argmax(axis=1)
 
 
@@ -150,10 +141,10 @@ def load_defender(path: Path | str, network: Network | None = None) -> TrainedDe
     if config.env not in CAGE2_ENVS:
         raise CheckpointError(f"{path} is no policy for CAGE-2: it was trained on {config.env}")
     check_named(facts["config"], {"network": network}, path)
-    if config.env != "cage2":
-        spaces = bare_spaces(OBS_SIZES[game_of(config)["observation"]])
-        _, stepper = load_networks(path, config, *spaces, network)
-        return _defender_of(config, stepper, 0)
+    if config.env != "cage2":  # as an environment like others
+        shown = spaces.Box(0, 1, (OBS_SIZES[_game_of(config)["observation"]],), np.float32)
+        _, stepper = load_networks(path, config, shown, spaces.Discrete(NUM_ACTIONS), network)
+        return _defender(config, _networks_of(stepper))
     sizes = policy_sizes(config)
     if "theta" in declared:
         if network is not None:
@@ -161,64 +152,55 @@ def load_defender(path: Path | str, network: Network | None = None) -> TrainedDe
         check_declared(path, {"theta": (count_weights(**sizes),)}, declared)
         policy = Policy(**sizes, seed=0)
         policy.theta[:] = load_checkpoint(path)[0]["theta"]
-        return _defender(config, policy.logits, policy)
+        return _defender(config, policy)
     check_has_weights(path, declared, network)
-    from phalanx.learn.torch.own_network import build_own_network
-    from phalanx.learn.torch.weights import set_weights
+    from phalanx.learn.torch.networks import build_own_network, set_weights
 
     obs = np.zeros((2, sizes["obs_size"]), np.float32)
     module = build_own_network(network, obs, sizes["truth_size"], NUM_ACTIONS)  # type: ignore[arg-type]
     set_weights(module, load_checkpoint(path)[0])
-    return _defender(config, module_logits(module, sizes["truth_size"]))
+    return _defender(config, module)
 
 
-def bare_spaces(obs_size: int) -> tuple[spaces.Box, spaces.Discrete]:
-    """Those of CAGE-2 as an environment."""
-    return spaces.Box(0, 1, (obs_size,), np.float32), spaces.Discrete(NUM_ACTIONS)
+def defender_of(run: Any) -> TrainedDefender:
+    """The policy of a run in memory."""
+    return _defender(run.config, _networks_of(run.learner.stepper))
 
 
 # --- from networks to a defender ------------------------------------------------------------------
 
 
-def game_of(config: TrainConfig) -> dict[str, Any]:
+def _networks_of(stepper: Any) -> Any:
+    return stepper.policy if isinstance(stepper, CompiledStepper) else stepper.module
+
+
+def _game_of(config: TrainConfig) -> dict[str, Any]:
     """What a run on CAGE-2 was shown, and how it was played."""
     if config.env == ENV_ID:  # made without settings
         return {"observation": "bits", "horizon": 100, "rules": DEFAULT_RULES}
     return {name: getattr(config, name) for name in ("observation", "horizon", "rules")}
 
 
-def _defender(config: TrainConfig, logits: Any, policy: Policy | None = None) -> TrainedDefender:
-    if config.env != "cage2":  # an environment like others: no order, no condition, all actions
-        every = np.ones(NUM_ACTIONS, np.bool_)
-        return TrainedDefender(logits, useful=every, policy=policy, **game_of(config))
-    return TrainedDefender(
-        logits, useful=chosen_actions(config.actions), condition=config.condition,
-        workflow=config.workflow, compliance_rule=config.compliance_rule,
-        is_told=orders_of(config).codes.shape[1] > 0, policy=policy,
-        **game_of(config),
-    )  # fmt: skip
-
-
-def _defender_of(config: TrainConfig, stepper: Any, truth_size: int) -> TrainedDefender:
-    if isinstance(stepper, CompiledStepper):
-        return _defender(config, stepper.policy.logits, stepper.policy)
-    return _defender(config, module_logits(stepper.module, truth_size))
-
-
-def module_logits(module: Any, truth_size: int) -> Callable[[npt.NDArray[Any]], Any]:
-    """A torch module as a function of observations; the truth that it may not see is 0."""
+def _defender(config: TrainConfig, networks: Any) -> TrainedDefender:
+    """networks: a compiled `Policy`, or a torch module."""
+    known = {**_game_of(config), "useful": np.ones(NUM_ACTIONS, np.bool_)}
+    truth_size = 0
+    if config.env == "cage2":  # an environment like others has no order, no condition, all actions
+        truth_size = policy_sizes(config)["truth_size"]
+        known |= {
+            "useful": chosen_actions(config.actions), "condition": config.condition,
+            "workflow": config.workflow, "compliance_rule": config.compliance_rule,
+            "is_told": orders_of(config).codes.shape[1] > 0,
+        }  # fmt: skip
+    if isinstance(networks, Policy):
+        return TrainedDefender(networks.logits, policy=networks, **known)
     import torch
 
     def logits(obs: npt.NDArray[Any]) -> Any:
-        device = next(module.parameters()).device
+        device = next(networks.parameters()).device
         x = torch.from_numpy(np.ascontiguousarray(obs, np.float32)).to(device)
+        truth = torch.zeros(len(x), truth_size, device=device)  # it may not see any
         with torch.no_grad():
-            return module(x, torch.zeros(len(x), truth_size, device=device))[0].cpu().numpy()
+            return networks(x, truth)[0].cpu().numpy()
 
-    return logits
-
-
-def defender_of(run: Any) -> TrainedDefender:
-    """The policy of a run in memory."""
-    truth_size = policy_sizes(run.config)["truth_size"] if run.config.env == "cage2" else 0
-    return _defender_of(run.config, run.learner.stepper, truth_size)
+    return TrainedDefender(logits, **known)

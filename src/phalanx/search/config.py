@@ -1,6 +1,7 @@
 """Settings of `phalanx search`: those of training, and how the orders are searched."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -118,13 +119,14 @@ class SearchConfig(TrainConfig):
             raise ConfigError(
                 f"phalanx search needs --n-envs as a number, such as 200; got {self.num_envs}"
             )
-        self._parse_shard()
+        _ = self._shard  # what is none is refused here
         if len(self.merge) == 1:
             raise ConfigError("--merge needs two folders or more")
         if self.merge and self.resume is not None:
             raise ConfigError("--merge begins a new folder; continue a merged search with --resume")
 
-    def _parse_shard(self) -> tuple[int, int]:
+    @cached_property
+    def _shard(self) -> tuple[int, int]:
         part, _, parts = self.shard.partition("/")
         if part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts) <= NUM_ORDERS:
             return int(part), int(parts)
@@ -134,12 +136,8 @@ class SearchConfig(TrainConfig):
         )
 
     @property
-    def part(self) -> int:
-        return self._parse_shard()[0]
-
-    @property
     def parts(self) -> int:
-        return self._parse_shard()[1]
+        return self._shard[1]
 
     @property
     def budget(self) -> int:
@@ -191,12 +189,12 @@ class SearchConfig(TrainConfig):
 
     def candidates(self) -> list[int]:
         """The orders of this shard."""
-        return [number for number in range(NUM_ORDERS) if number % self.parts == self.part - 1]
+        part, parts = self._shard
+        return list(range(part - 1, NUM_ORDERS, parts))
 
     def train_settings(self) -> dict[str, Any]:
         """What a training run inside the search takes over."""
-        own = self.__dataclass_fields__.keys() - TrainConfig.__dataclass_fields__.keys()
-        own |= {*NOT_SAVED, "total_episodes", "duration"}
+        own = {*SEARCH_ONLY, "merge", *NOT_SAVED, "total_episodes", "duration"}
         return values_of(self, but=own) | {"num_threads": self.threads}
 
     @property
@@ -212,6 +210,9 @@ class SearchConfig(TrainConfig):
         return mine | {"runner": "local", "num_threads": 1}
 
     def as_dict(self) -> dict[str, Any]:
-        plain = super().as_dict()
-        plain.pop("merge")
-        return plain
+        return {name: value for name, value in super().as_dict().items() if name != "merge"}
+
+
+SEARCH_ONLY = SearchConfig.__dataclass_fields__.keys() - {"merge"}
+SEARCH_ONLY -= TrainConfig.__dataclass_fields__.keys()
+"""settings that training has not; `merge` is not saved"""

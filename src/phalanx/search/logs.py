@@ -64,9 +64,14 @@ def own_seed(seed: int, name: str) -> int:
     return seed if name == "baseline" else (seed * 1_000_003 + zlib.crc32(name.encode())) % 2**62
 
 
+def own_name(number: int) -> str:
+    """The folder of an order's own training, within that of the search."""
+    return f"workflows/{number:03d}"
+
+
 def find_policy(folder: Path, start_from: str | None, number: int) -> Path:
     """Where the policy for an order lies: its own, or the one that all share."""
-    for place in (f"policies/{number:03d}.npz", f"workflows/{number:03d}"):
+    for place in (f"policies/{number:03d}.npz", own_name(number)):
         if last_checkpoint(folder / place).exists():
             return folder / place
     return Path(start_from or folder / "school")
@@ -82,7 +87,7 @@ def update_rows(
     runs = [("school", "school", 0)]
     for visit in visits:
         before = visit.total_episodes - visit.measured_episodes - visit.trained_episodes
-        runs.append((f"workflows/{visit.workflow:03d}", "own training", before))
+        runs.append((own_name(visit.workflow), "own training", before))
     runs.append(("winner", "training the winner", before_finish))
     rows: list[dict[str, Any]] = []
     for name, phase, before in runs:
@@ -107,9 +112,9 @@ def update_rows(
 # --- shards ---------------------------------------------------------------------------------------
 
 
-KINDS = {
+KINDS: dict[str, Any] = {
     "state": str, "config": dict, "visits": list, "spent": dict, "seconds": float, "finals": list,
-    "merged": list,
+    "merged": list, "winner": int | None,
 }  # fmt: skip
 LARGEST_SUMMARY = 1 << 24  # bytes; 120 visits take a hundredth of that
 
@@ -119,11 +124,8 @@ def read_summary(folder: Path) -> dict[str, Any]:
     path = folder / "summary.json"
     try:
         facts = json.loads(read_plain(path, LARGEST_SUMMARY))
-        if not all(isinstance(facts[name], kind) for name, kind in KINDS.items()):
-            raise TypeError
-        if not all(type(episodes) is int for episodes in facts["spent"].values()):
-            raise TypeError
-        if not isinstance(facts["winner"], int | None):
+        good = [isinstance(facts[name], kind) for name, kind in KINDS.items()]
+        if not all(good) or any(type(n) is not int for n in facts["spent"].values()):
             raise TypeError
         facts["visits"] = [Visit(**visit) for visit in facts["visits"]]
         facts["config"] = SearchConfig(**facts["config"]).as_dict()  # all of them, each of its kind

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,10 +12,10 @@ from phalanx.agents import agent_path
 from phalanx.cage2.workflow import NAMED_ORDERS, order_name, order_number
 from phalanx.cluster.ray import connected, count_cpus, run_tasks
 from phalanx.errors import RunError, WorkerError
-from phalanx.learn.sampler import Stopped
+from phalanx.learn.rollout import Stopped
 from phalanx.machine import describe_versions, peak_memory_mb
 from phalanx.play.trained import load_defender
-from phalanx.search.config import SearchConfig
+from phalanx.search.config import SEARCH_ONLY, SearchConfig
 from phalanx.search.logs import (
     MAY_CHANGE,
     UPDATE_COLUMNS,
@@ -22,13 +23,14 @@ from phalanx.search.logs import (
     check_that_they_fit,
     find_policy,
     joined_settings,
+    own_name,
     read_shard,
     read_summary,
     read_updates,
     update_rows,
 )
-from phalanx.search.surrogate import Beliefs, Visit
-from phalanx.search.trials import CONFIRM, FINAL, Outcome, Workshop, try_far_away
+from phalanx.search.surrogate import Surrogate, Visit
+from phalanx.search.trainer import CONFIRM, FINAL, Trainer, try_far_away
 from phalanx.settings.fields import check_same
 from phalanx.settings.yaml_file import read_settings
 from phalanx.statistics import interval
@@ -40,11 +42,11 @@ from phalanx.training.run import Run
 
 
 class Choice(NamedTuple):
-    """An order to try, why, and what was believed then."""
+    """An order to try, why, and what was believed of it then: columns of search.csv."""
 
     number: int
     why: str
-    beliefs: Beliefs
+    outlook: dict[str, Any]
 
 
 Heard = Callable[["Search", Run | None], None]
@@ -93,9 +95,9 @@ def open_folder(config: SearchConfig) -> RunFolder:
 
 
 def is_search(path: Path) -> bool:
-    """Whether a folder holds the settings of a search; those of a training run are fewer."""
+    """Whether a folder holds the settings of a search: those that training has not."""
     settings = path / "config.yaml"
-    return settings.exists() and "school_share" in read_settings(settings)
+    return settings.exists() and not SEARCH_ONLY.isdisjoint(read_settings(settings))
 
 
 def check_start(path: Path, config: SearchConfig, network: Network | None) -> None:
@@ -121,13 +123,13 @@ class Search:
         self, config: SearchConfig, folder: RunFolder, heard: Heard, network: Network | None
     ) -> None:
         self.config, self.folder, self._heard = config, folder, heard
-        self.workshop = Workshop(config, folder, lambda run: heard(self, run), network)
+        self.trainer = Trainer(config, folder, lambda run: heard(self, run), network)
         self.visits: list[Visit] = []
         self.finals: list[dict[str, Any]] = []
         self.confirmed: list[dict[str, Any]] = []
         self.winner: int | None = None
         self.difference: dict[str, Any] | None = None
-        self.spent: dict[str, int] = {}  # episodes by phase
+        self.spent = Counter[str]()  # episodes by phase
         self.stopped = False
         self.seconds = 0.0
         self._began = time.monotonic()
@@ -137,11 +139,11 @@ class Search:
     @property
     def phase(self) -> str:
         """What is being done."""
-        return self.workshop.phase
+        return self.trainer.phase
 
     @phase.setter
     def phase(self, phase: str) -> None:
-        self.workshop.phase = phase
+        self.trainer.phase = phase
         self._heard(self, None)
 
     @property
@@ -149,22 +151,17 @@ class Search:
         """Played within the budget, trained or measured."""
         return sum(self.spent.values())
 
-    @property
-    def beliefs(self) -> Beliefs:
-        return self.beliefs_with([])
-
-    def beliefs_with(self, pending: list[int]) -> Beliefs:
+    def surrogate(self, pending: Sequence[int] = ()) -> Surrogate:
         """What is believed while some orders are being tried."""
         c = self.config
-        return Beliefs(self.visits, c.gp_beta, c.compliance_threshold, c.min_fixes, pending)
+        return Surrogate(self.visits, c.gp_beta, c.compliance_threshold, c.min_fixes, pending)
 
     def go(self) -> None:
         """All of it, or what is left of it."""
         self._heard(self, None)
         try:
             if not self.merged:
-                school = self.workshop.go_to_school(self.first_orders()[0])
-                self.spent["school"] = school
+                self.spent["school"] = self.trainer.go_to_school(self.first_orders()[0])
                 while choices := self.choose():
                     self.visit(choices)
             if self.config.parts == 1:
@@ -189,11 +186,9 @@ class Search:
     def choose(self) -> list[Choice]:
         """The orders to try now, and why; none when the budget or the orders are used up."""
         many = count_cpus() if self.config.runner == "ray" else 1
+        left = self.config.budget - self.config.reserved - self.episodes
         choices: list[Choice] = []
-        while len(choices) < many:
-            cost = (len(choices) + 1) * self.config.episodes_of_a_visit
-            if self.episodes + cost > self.config.budget - self.config.reserved:
-                break
+        while len(choices) < min(many, left // self.config.episodes_of_a_visit):
             choice = self.choose_beside([choice.number for choice in choices])
             if choice is None:
                 break
@@ -202,97 +197,63 @@ class Search:
 
     def choose_beside(self, pending: list[int]) -> Choice | None:
         """The next order, while others are being tried."""
-        c = self.config
-        beliefs = self.beliefs_with(pending)
+        candidates, surrogate = self.config.candidates(), self.surrogate(pending)
         taken = {visit.workflow for visit in self.visits} | set(pending)
-        if c.exhaustive:
-            left = [number for number in c.candidates() if number not in taken]
-            return Choice(left[0], "exhaustive", beliefs) if left else None
-        for number in self.first_orders():
-            if number not in taken:
-                return Choice(number, "named", beliefs)
-        best = beliefs.next(c.candidates())
-        return None if best is None else Choice(best, "gp_ucb", beliefs)
+        why, first = "named", self.first_orders()
+        if self.config.exhaustive:
+            why, first = "exhaustive", candidates
+        number = next((number for number in first if number not in taken), None)
+        if number is None and why == "named":
+            why, number = "gp_ucb", surrogate.next(candidates)
+        if number is None:
+            return None
+        return Choice(number, why, surrogate.outlook(number, candidates))
 
     def visit(self, choices: list[Choice]) -> None:
         """Try some orders, here one after the other or on a cluster at the same time."""
-        c = self.config
+        c, before = self.config, [visit.workflow for visit in self.visits]
         self.phase = f"trying {', '.join(order_name(choice.number) for choice in choices)}"
         left = c.budget - c.reserved - self.episodes
         # All orders share what is left where all are to be tried, else those that are tried now.
-        left //= len(c.candidates()) - len(self.visits) if c.exhaustive else len(choices)
+        left //= len(c.candidates()) - len(before) if c.exhaustive else len(choices)
         if c.runner == "ray":
-            outcomes = self.try_on_ray(choices, left)
+            tried = self.try_on_ray([choice.number for choice in choices], left, before)
         else:
-            tried = [visit.workflow for visit in self.visits]
-            outcomes = [self.workshop.try_order(one.number, left, tried) for one in choices]
-        for choice, outcome in zip(choices, outcomes, strict=True):
-            self.record(choice, outcome)
+            tried = [self.trainer.try_order(one.number, left, before) for one in choices]
+        for choice, columns in zip(choices, tried, strict=True):
+            self.spent["visits"] += columns["episodes"]
+            visit = Visit(
+                iteration=len(self.visits) + 1, shard=c.shard, workflow=choice.number,
+                order=order_name(choice.number), chosen_by=choice.why,
+                total_episodes=self.episodes, **choice.outlook, **columns,
+            )  # fmt: skip
+            self.visits.append(visit)
         self.save()
         self._heard(self, None)
 
-    def try_on_ray(self, choices: list[Choice], left: int) -> list[Outcome]:
+    def try_on_ray(self, numbers: list[int], left: int, before: list[int]) -> list[dict[str, Any]]:
         """The same as tasks of a cluster; what they trained comes back as files."""
-        tried = [visit.workflow for visit in self.visits]
         starts = {
-            choice.number: last_checkpoint(Path(start)).read_bytes()
-            for choice in choices
-            if (start := self.workshop.nearest(choice.number, tried)) is not None
+            number: last_checkpoint(Path(start)).read_bytes()
+            for number in numbers
+            if (start := self.trainer.nearest(number, before)) is not None
         }
-        shared = (self.config.as_task(), starts)
-        outcomes = []
-        jobs = [(choice.number, left) for choice in choices]
-        for (number, _), (outcome, files) in zip(
-            jobs, run_tasks(try_far_away, jobs, shared), strict=True
-        ):
+        jobs = [(number, left) for number in numbers]
+        answers = run_tasks(try_far_away, jobs, (self.config.as_task(), starts))
+        for number, (_columns, files) in zip(numbers, answers, strict=True):
             for name, content in files.items():
-                path = self.folder.path / f"workflows/{number:03d}" / name
+                path = self.folder.path / own_name(number) / name
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(content)
-            outcomes.append(outcome)
-        return outcomes
-
-    def record(self, choice: Choice, outcome: Outcome) -> None:
-        """A row of search.csv."""
-        c, number, before = self.config, choice.number, choice.beliefs
-        measured, trained, playing = outcome.measured, outcome.trained, outcome.playing
-        self.spent["visits"] = self.spent.get("visits", 0) + trained + playing
-        known = before.know_returns
-        figures, passed = measured.figures(), measured.passes(c)
-        self.visits.append(
-            Visit(
-                iteration=len(self.visits) + 1,
-                shard=c.shard,
-                workflow=number,
-                order=order_name(number),
-                chosen_by=choice.why,
-                acquisition=float(before.bounds[number]) if known else None,
-                posterior_mean=float(before.returns.mean[number]) if known else None,
-                posterior_std=float(before.returns.std[number]) if known else None,
-                chance_of_passing=None if before.passing is None else float(before.passing[number]),
-                top_three=" ".join(map(str, before.top_three(c.candidates()))) if known else "",
-                measured_return=figures["mean"],
-                stderr=figures["stderr"],
-                compliance=figures["compliance"],
-                fixes_per_episode=figures["fixes_per_episode"],
-                share_without_fix=figures["share_without_fix"],
-                passed=passed,
-                stopped_by=outcome.stopped_by,
-                trained_episodes=trained,
-                measured_episodes=len(measured.returns),
-                episodes=trained + playing,
-                total_episodes=self.episodes,
-                model_updated=passed,
-                seconds=outcome.seconds,
-            )
-        )
+        return [columns for columns, _files in answers]
 
     # --- the end ----------------------------------------------------------------------------------
 
     def conclude(self) -> None:
         """Name a winner, train it further, and play it beside the others."""
-        c, shop = self.config, self.workshop
-        ranking = self.beliefs.ranking() or self.beliefs.nearest_to_passing()
+        c, trainer = self.config, self.trainer
+        surrogate = self.surrogate()
+        ranking = surrogate.ranking() or surrogate.nearest_to_passing()
         if not ranking:
             raise RunError(
                 f"the budget of {c.budget} episodes ended before an order was measured; give more "
@@ -301,70 +262,66 @@ class Search:
         if not self.finals:
             self.phase = "finals"
             played = [
-                shop.play(shop.policy_of(number), number, c.final_episodes, FINAL, "finalist")
+                trainer.play(trainer.policy_of(number), number, c.final_episodes, FINAL, "finalist")
                 for number in ranking[: c.finalists]
             ]
             self.spent["finals"] = sum(len(one.returns) for one in played)
-            good = [one for one in played if one.passes(c)] or played
-            self.winner = max(good, key=lambda one: float(one.returns.mean())).workflow
-            self.finals = [one.figures() for one in played]
+            self.finals = [one.figures for one in played]
+            good = [one.figures for one in played if one.passed] or self.finals
+            self.winner = int(max(good, key=lambda figures: float(figures["mean"]))["workflow"])
             self.save()
         assert self.winner is not None
-        left = c.budget - self.episodes + self.spent.get("finish", 0)
-        winner, self.spent["finish"] = shop.finish(self.winner, left)
-        baseline = shop.train_baseline(self.winner) if c.baseline else None
+        left = c.budget - self.episodes + self.spent["finish"]
+        winner, self.spent["finish"] = trainer.finish(self.winner, left)
+        baseline = trainer.train_baseline(self.winner) if c.baseline else None
         self.confirm(winner, baseline)
 
     def confirm(self, winner: Path, baseline: Path | None) -> None:
         """The last table: all on the same fresh dice."""
         assert self.winner is not None
         self.phase = "confirming"
-        shop, episodes = self.workshop, self.config.confirm_episodes
-        first = shop.play(winner, self.winner, episodes, CONFIRM, "winner")
-        table = [first]
+        trainer, episodes = self.trainer, self.config.confirm_episodes
+        first = trainer.play(winner, self.winner, episodes, CONFIRM, "winner")
+        table = [first.figures]
         for figures in self.finals:
             number = int(figures["workflow"])
             name = "winner before its own training" if number == self.winner else "runner-up"
-            if winner != shop.policy_of(number) or number != self.winner:
-                table.append(shop.play(shop.policy_of(number), number, episodes, CONFIRM, name))
+            if winner != trainer.policy_of(number) or number != self.winner:
+                other = trainer.play(trainer.policy_of(number), number, episodes, CONFIRM, name)
+                table.append(other.figures)
         if baseline is not None:
-            other = shop.play(baseline, self.winner, episodes, CONFIRM, "without workflows")
-            table.append(dataclasses.replace(other, workflow=None))
+            other = trainer.play(baseline, self.winner, episodes, CONFIRM, "without workflows")
+            table.append(other.figures | {"workflow": None, "order": None})
             self.difference = interval(first.returns - other.returns)
-        self.confirmed = [one.figures() for one in table]
-        shop.keep_policy(winner, self.winner, "winner")
+        self.confirmed = table
+        trainer.keep_policy(winner, self.winner, "winner")
         self.save()
 
     # --- keeping ----------------------------------------------------------------------------------
 
     def save(self) -> None:
         """search.csv, updates.csv and summary.json as they are now, each whole."""
-        path = self.folder.path
         now = time.monotonic()
         self.seconds, self._began = self.seconds + now - self._began, now
-        self.folder.write(
-            "search.csv", as_csv(Visit.columns(), map(dataclasses.asdict, self.visits))
-        )
-        before_finish = self.episodes - self.spent.get("finish", 0)
-        own = update_rows(path, self.config.shard, self.visits, before_finish)
-        updates = self._merged_updates + own
-        self.folder.write("updates.csv", as_csv(UPDATE_COLUMNS, updates))
+        visits = [dataclasses.asdict(visit) for visit in self.visits]
+        self.folder.write("search.csv", as_csv(tuple(Visit.__dataclass_fields__), visits))
+        before_finish = self.episodes - self.spent["finish"]
+        own = update_rows(self.folder.path, self.config.shard, self.visits, before_finish)
+        self.folder.write("updates.csv", as_csv(UPDATE_COLUMNS, self._merged_updates + own))
         self.folder.write_summary(self.summary())
 
     def load(self) -> None:
         """Continue from what `save` wrote."""
-        path = self.folder.path / "summary.json"
-        if not path.exists():
+        path = self.folder.path
+        if not (path / "summary.json").exists():
             return
-        saved = read_summary(self.folder.path)
-        mine = self.config.as_dict()
-        check_same(self.folder.path, mine, saved["config"], MAY_CHANGE, "searched")
-        self.visits = saved["visits"]
-        self.finals, self.winner = saved["finals"], saved["winner"]
-        self.spent, self.seconds = saved["spent"], saved["seconds"]
-        self.merged = saved["merged"]
+        saved = read_summary(path)
+        check_same(path, self.config.as_dict(), saved["config"], MAY_CHANGE, "searched")
+        for name in ("visits", "finals", "winner", "seconds", "merged"):
+            setattr(self, name, saved[name])
+        self.spent.update(saved["spent"])
         if self.merged:
-            rows = read_updates(self.folder.path / "updates.csv")
+            rows = read_updates(path / "updates.csv")
             self._merged_updates = [row for row in rows if row["shard"] != self.config.shard]
 
     def take_over(self, folders: Sequence[Path], shards: Sequence[dict[str, Any]]) -> None:
@@ -372,14 +329,13 @@ class Search:
         self.merged = [str(folder) for folder in folders]
         for folder, shard in zip(folders, shards, strict=True):
             self.visits += shard["visits"]
-            for phase, episodes in shard["spent"].items():
-                self.spent[phase] = self.spent.get(phase, 0) + episodes
+            self.spent.update(shard["spent"])
             self._merged_updates += read_updates(folder / "updates.csv")
             self.seconds += float(shard["seconds"])
             for visit in shard["visits"]:
                 number = visit.workflow
                 path = find_policy(folder, shard["config"]["start_from"], number)
-                self.workshop.keep_policy(path, number, f"{number:03d}")
+                self.trainer.keep_policy(path, number, f"{number:03d}")
         self.visits.sort(key=lambda visit: (visit.iteration, visit.shard))
         self.save()
 
@@ -393,7 +349,7 @@ class Search:
             "finals": self.finals,
             "episodes": self.episodes,
             "spent": self.spent,
-            "unfinished": self.workshop.unfinished,
+            "unfinished": self.trainer.unfinished,
             "merged": self.merged,
             "seconds": self.seconds,
             "peak_memory_mb": peak_memory_mb(),

@@ -1,7 +1,7 @@
 """What a search has measured, and what it believes of all 120 orders by that."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
@@ -53,17 +53,13 @@ class Visit:
     """whether its return entered the model; that of a policy which failed the gate does not"""
     seconds: float
 
-    @classmethod
-    def columns(cls) -> tuple[str, ...]:
-        return tuple(item.name for item in fields(cls))
 
-
-class Beliefs:
+class Surrogate:
     """Two Gaussian processes: of the return, and of compliance.
 
-    beliefs = Beliefs(visits, beta=2.0, threshold=0.9, min_fixes=1.0)
-    beliefs.next(candidates)        # the order to try now, or None
-    beliefs.ranking()               # orders that passed, best first
+    surrogate = Surrogate(visits, beta=2.0, threshold=0.9, min_fixes=1.0)
+    surrogate.next(candidates)        # the order to try now, or None
+    surrogate.ranking()               # orders that passed, best first
 
     pending: orders that are being tried; their neighbours attract less meanwhile.
     """
@@ -78,20 +74,10 @@ class Beliefs:
     ) -> None:
         self.visits, self._min_fixes, self._pending = visits, min_fixes, list(pending)
         good = [visit for visit in visits if visit.passed]
-        self.returns: Posterior = fit(
-            DISTANCES,
-            _ints([visit.workflow for visit in good]),
-            _floats([visit.measured_return for visit in good]),
-            _floats([visit.stderr**2 for visit in good]),
-            pending=self._pending,
-        )
-        self.compliance: Posterior = fit(
-            DISTANCES,
-            _ints([visit.workflow for visit in visits]),
-            _floats([gate_score(visit, min_fixes) for visit in visits]),
-            _floats([gate_noise(visit) for visit in visits]),
-            spread=COMPLIANCE_SPREAD,
-        )
+        returns = _measurements(good, lambda one: (one.measured_return, one.stderr**2))
+        self.returns: Posterior = fit(DISTANCES, *returns, pending=self._pending)
+        gate = _measurements(visits, lambda one: (gate_score(one, min_fixes), gate_noise(one)))
+        self.compliance: Posterior = fit(DISTANCES, *gate, spread=COMPLIANCE_SPREAD)
         self.know_returns = bool(good)
         # Nothing is known of the gate before the first visit.
         self.passing = chance_of_passing(self.compliance, threshold) if visits else None
@@ -113,9 +99,17 @@ class Beliefs:
         ranked = sorted(self.visits, key=lambda visit: -gate_score(visit, self._min_fixes))
         return [visit.workflow for visit in ranked]
 
-    def top_three(self, candidates: Sequence[int]) -> list[int]:
-        """The candidates with the best bounds, visited or not."""
-        return sorted(candidates, key=lambda number: (-self.bounds[number], number))[:3]
+    def outlook(self, number: int, candidates: Sequence[int]) -> dict[str, Any]:
+        """What is known of an order before it is tried: columns of search.csv."""
+        known = self.know_returns
+        best = sorted(candidates, key=lambda other: (-self.bounds[other], other))[:3]
+        return {
+            "acquisition": float(self.bounds[number]) if known else None,
+            "posterior_mean": float(self.returns.mean[number]) if known else None,
+            "posterior_std": float(self.returns.std[number]) if known else None,
+            "chance_of_passing": None if self.passing is None else float(self.passing[number]),
+            "top_three": " ".join(map(str, best)) if known else "",
+        }
 
 
 def gate_score(visit: Visit, min_fixes: float) -> float:
@@ -132,9 +126,9 @@ def gate_noise(visit: Visit) -> float:
     return share * (1 - share) / (fixes + 1)
 
 
-def _ints(values: Sequence[int]) -> npt.NDArray[np.int64]:
-    return np.array(values, np.int64)
-
-
-def _floats(values: Sequence[Any]) -> Floats:
-    return np.array(values, np.float64)
+def _measurements(
+    visits: Sequence[Visit], figure: Callable[[Visit], tuple[float, float]]
+) -> tuple[npt.NDArray[np.int64], Floats, Floats]:
+    """Which orders were tried, and a figure of each with its variance."""
+    values, variances = np.array([figure(visit) for visit in visits], float).reshape(-1, 2).T
+    return np.array([visit.workflow for visit in visits], np.int64), values, variances

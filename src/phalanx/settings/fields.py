@@ -221,7 +221,7 @@ def _checked(config: type, name: str, value: Any) -> Any:
     default = config.__dataclass_fields__[name].default  # type: ignore[attr-defined]
     if value is None and (default is None or NoneType in typing.get_args(hint)):
         return None
-    kinds = _kinds(hint)
+    kinds = kinds_of(hint)
     if kinds == (tuple,):
         (kind, _ellipsis) = typing.get_args(hint)
         if not isinstance(value, list | tuple) and not hasattr(value, "tolist"):
@@ -239,7 +239,7 @@ def _checked(config: type, name: str, value: Any) -> Any:
     return value
 
 
-def _kinds(hint: Any) -> tuple[Any, ...]:
+def kinds_of(hint: Any) -> tuple[Any, ...]:
     """The types that a value may have."""
     if typing.get_origin(hint) in (Union, UnionType):
         return tuple(kind for kind in typing.get_args(hint) if kind is not NoneType)

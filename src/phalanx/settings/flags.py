@@ -8,16 +8,16 @@ import re
 import textwrap
 import typing
 from argparse import SUPPRESS, ArgumentParser, _ActionsContainer
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
-from types import UnionType
-from typing import Any, NamedTuple, Union
+from typing import Any, NamedTuple
 
 from phalanx.configs import config_path
 from phalanx.errors import ConfigError
-from phalanx.settings.fields import hints_of, setting_named, without_effect
+from phalanx.settings.fields import hints_of, kinds_of, setting_named, without_effect
 from phalanx.settings.yaml_file import read_settings
-from phalanx.trust import check_cluster, check_named
+from phalanx.trust import check_cluster, check_named, say_where
 
 NOT_IN_FILES = ("resume", "config")
 
@@ -86,6 +86,7 @@ def from_flags(config: type, values: dict[str, Any]) -> Any:
             settings = from_file(config, path)
             check_named(settings, flags, path)
             check_cluster(settings, flags, path)
+            say_where(settings, flags, path)
             given |= settings
     if "total_episodes" in flags and "total_steps" not in flags:
         given.pop("total_steps", None)  # the budget of a file, in another unit
@@ -151,24 +152,8 @@ def _kind_of(config: type, name: str) -> tuple[Any, bool]:
     hint, _notes = hints_of(config)[name]
     if typing.get_origin(hint) is tuple:
         return typing.get_args(hint)[0], True
-    if typing.get_origin(hint) in (Union, UnionType):
-        kinds = {kind for kind in typing.get_args(hint) if kind in (int, float, bool, str, Path)}
-        return (_number_or_word if kinds == {int, str} else kinds.pop()), False
-    return hint, False
-
-
-def _yes_or_no(text: str) -> bool:
-    words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-    if text.lower() not in words:
-        raise ConfigError(f"{text!r:.80} is neither true nor false")
-    return words[text.lower()]
-
-
-def _number_or_word(text: str) -> int | str:
-    try:
-        return _whole(text)
-    except ConfigError:
-        return text
+    kinds = {kind for kind in kinds_of(hint) if kind in (int, float, bool, str, Path)}
+    return (_number_or_word if kinds == {int, str} else kinds.pop()), False
 
 
 def _whole(text: str) -> int:
@@ -176,23 +161,30 @@ def _whole(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        number = _number(text, "whole number")
-        if number != int(number):
-            raise ConfigError(f"{text!r:.80} is not a whole number") from None
-        return int(number)
+        if not float(text).is_integer():
+            raise
+        return int(float(text))
 
 
-def _number(text: str, what: str = "number") -> float:
+def _number(text: str) -> float:
+    if not math.isfinite(float(text)):
+        raise ValueError
+    return float(text)
+
+
+def _number_or_word(text: str) -> int | str:
     try:
-        number = float(text)
+        return _whole(text)
     except ValueError:
-        raise ConfigError(f"{text!r:.80} is not a {what}") from None
-    if not math.isfinite(number):
-        raise ConfigError(f"{text!r:.80} is not a {what}")
-    return number
+        return text
 
 
-_READ = {int: _whole, float: _number, bool: _yes_or_no}
+_YES_OR_NO = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+_READ: dict[Any, tuple[Callable[[str], Any], str]] = {
+    int: (_whole, "not a whole number"),
+    float: (_number, "not a number"),
+    bool: (lambda text: _YES_OR_NO[text.lower()], "neither true nor false"),
+}
 
 
 def _split(words: list[str], kind: Any) -> list[str]:
@@ -203,10 +195,11 @@ def _split(words: list[str], kind: Any) -> list[str]:
 
 
 def _convert(name: str, kind: Any, text: str) -> Any:
+    read, what = _READ.get(kind, (kind, ""))
     try:
-        return _READ.get(kind, kind)(text)
-    except ConfigError as error:
-        raise ConfigError(f"--{_dashed(name)}: {error}") from None
+        return read(text)
+    except (KeyError, ValueError):
+        raise ConfigError(f"--{_dashed(name)}: {text!r:.80} is {what}") from None
 
 
 def _default_text(item: Any) -> str:

@@ -10,16 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from yaml.events import (
-    DocumentStartEvent,
-    MappingEndEvent,
-    MappingStartEvent,
-    ScalarEvent,
-    SequenceEndEvent,
-    SequenceStartEvent,
-    StreamEndEvent,
-    StreamStartEvent,
-)
 
 from phalanx.errors import ConfigError
 from phalanx.files import read_plain
@@ -34,7 +24,10 @@ Words = str | list[str] | None
 def read_settings(path: Path) -> dict[str, Words]:
     """The settings of a file, by the names that they have there; None where nothing is given."""
     try:
-        return _settings(yaml.parse(_read(path), Loader=yaml.SafeLoader))
+        content = read_plain(path, LARGEST_FILE + 1)
+        if len(content) > LARGEST_FILE:
+            raise _Refused(f"it has more than the {LARGEST_FILE} bytes that settings take")
+        return _settings(yaml.parse(content.decode(), Loader=yaml.SafeLoader))
     except _Refused as error:
         raise ConfigError(f"{path}: {error}") from None
     except OSError as error:
@@ -47,21 +40,15 @@ class _Refused(Exception):
     """Why a file is refused."""
 
 
-def _read(path: Path) -> str:
-    content = read_plain(path, LARGEST_FILE + 1)
-    if len(content) > LARGEST_FILE:
-        raise _Refused(f"it has more than the {LARGEST_FILE} bytes that settings take")
-    return content.decode()
-
-
 def _settings(events: Iterator[Any]) -> dict[str, Words]:
     """What the events of a parser say; anything else than `name: value` lines is refused."""
     lines: dict[str, int] = {}
     found: dict[str, Words] = {}
-    _next(events, StreamStartEvent)
-    _next(events, DocumentStartEvent)
-    _next(events, MappingStartEvent)
-    while not isinstance(key := _next(events, ScalarEvent, MappingEndEvent), MappingEndEvent):
+    for kind in (yaml.StreamStartEvent, yaml.DocumentStartEvent, yaml.MappingStartEvent):
+        _next(events, kind)
+    while not isinstance(
+        key := _next(events, yaml.ScalarEvent, yaml.MappingEndEvent), yaml.MappingEndEvent
+    ):
         name = key.value.replace("-", "_")
         if name in lines:
             raise _Refused(
@@ -70,16 +57,18 @@ def _settings(events: Iterator[Any]) -> dict[str, Words]:
         lines[name] = _line(key)
         found[name] = _value(events)
     _next(events, yaml.DocumentEndEvent)
-    _next(events, StreamEndEvent)
+    _next(events, yaml.StreamEndEvent)
     return found
 
 
 def _value(events: Iterator[Any]) -> Words:
-    value = _next(events, ScalarEvent, SequenceStartEvent)
-    if isinstance(value, ScalarEvent):
+    value = _next(events, yaml.ScalarEvent, yaml.SequenceStartEvent)
+    if isinstance(value, yaml.ScalarEvent):
         return None if value.style is None and value.value in NOTHING else value.value
     words: list[str] = []
-    while not isinstance(part := _next(events, ScalarEvent, SequenceEndEvent), SequenceEndEvent):
+    while not isinstance(
+        part := _next(events, yaml.ScalarEvent, yaml.SequenceEndEvent), yaml.SequenceEndEvent
+    ):
         words.append(part.value)
         if len(words) > LONGEST_LIST:
             raise _Refused(f"line {_line(part)}: a list has {LONGEST_LIST} values at most")

@@ -1,13 +1,19 @@
-"""Pictures of a search, where matplotlib is installed."""
+"""Pictures of a search, where matplotlib is installed, and what they count."""
 
+import json
+import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from phalanx.cage2.workflow import NUM_ORDERS, NUM_TYPES, ORDERS, UNIT_TYPES, short_name
-from phalanx.search.surrogate import Visit
+from phalanx.errors import RunError
+from phalanx.search.surrogate import Surrogate, Visit
 from phalanx.show.figure import (
     BLUE,
     GREEN,
@@ -20,18 +26,26 @@ from phalanx.show.figure import (
     save_picture,
     tidy,
 )
-from phalanx.show.found import (
-    SURE,
-    Found,
-    best_so_far,
-    count_inside,
-    episodes_so_far,
-    mean_by_position,
-    read_search,
-    tried_best_first,
-    with_prediction,
-)
 from phalanx.statistics import half_width
+
+Floats = npt.NDArray[np.float64]
+SURE = 2.0  # standard deviations of a belief that its interval reaches to either side
+RETURN = "mean return per episode (points)"
+
+
+@dataclass(frozen=True)
+class Found:
+    """What summary.json tells of a search."""
+
+    visits: list[Visit]
+    config: dict[str, Any]
+    winner: int | None
+    confirmed: list[dict[str, Any]]
+
+    @cached_property
+    def beliefs(self) -> Surrogate:
+        c = self.config
+        return Surrogate(self.visits, c["gp_beta"], c["compliance_threshold"], c["min_fixes"])
 
 
 def draw_search(folder: Path) -> list[Path]:
@@ -72,7 +86,7 @@ def draw_returns(figure: Figure, found: Found) -> None:
     numbers = [visit.workflow for visit in tried]
     figure.set_size_inches(width_for(len(tried)), 6.5)
     axes = figure.add_subplot()
-    if (row := found.baseline) is not None:
+    if row := next((one for one in found.confirmed if one["workflow"] is None), None):
         label = f"same learner without workflows: {row['mean']:.2f}, 95% interval"
         axes.axhspan(row["low"], row["high"], color=GREY, alpha=0.2, linewidth=0)
         axes.axhline(row["mean"], color=GREY, linestyle="--", label=label)
@@ -80,16 +94,14 @@ def draw_returns(figure: Figure, found: Found) -> None:
     if found.winner in numbers:
         at = numbers.index(found.winner)
         mark_winner(axes, at, tried[at].measured_return)
-        if (row := found.trained_winner) is not None:
+        if row := next((one for one in found.confirmed if one["name"] == "winner"), None):
             axes.errorbar(
                 [at], [row["mean"]], [[row["mean"] - row["low"]], [row["high"] - row["mean"]]],
                 fmt="D", color=GREEN, markersize=8, capsize=4, markeredgecolor="black", zorder=5,
                 label=f"winner after its own training: {row['mean']:.2f}, 95% interval",
             )  # fmt: skip
-    axes.set_ylabel("mean return per episode (points)")
-    axes.set_title(
-        f"Return by workflow, best first: {len(tried)} of {NUM_ORDERS} tried\n{setting(found)}"
-    )
+    title = f"Return by workflow, best first: {len(tried)} of {NUM_ORDERS} tried\n{setting(found)}"
+    axes.set(title=title, ylabel=RETURN)
     name_orders(axes, numbers)
     tidy(figure, axes)
 
@@ -113,19 +125,18 @@ def draw_compliance(figure: Figure, found: Found) -> None:
             label="no fix at all: compliance has no value",
         )  # fmt: skip
     lowest = 0.0 if without else max(0.0, min([*shares, threshold]) - 0.05)
-    above.set_ylim(lowest, 1.0 + 0.05 * (1.0 - lowest))
     above.yaxis.set_major_formatter("{x:.0%}")
-    above.set_ylabel("compliance (% of fixes that obey)")
-    above.set_title(
-        f"Do the policies follow their workflow? {len(tried)} tried, best return first\n"
-        f"{setting(found)}"
+    title = f"Do the policies follow their workflow? {len(tried)} tried, best return first"
+    above.set(
+        title=f"{title}\n{setting(found)}",
+        ylabel="compliance (% of fixes that obey)",
+        ylim=(lowest, 1.0 + 0.05 * (1.0 - lowest)),
     )
     below.axhline(
         least, color=GREY, linestyle=":", label=f"gate: fixes per episode, {least:g} or more"
     )
     draw_marks(below, range(len(tried)), [visit.fixes_per_episode for visit in tried], tried)
-    below.set_ylim(bottom=0.0)
-    below.set_ylabel("fixes per episode (Remove, Restore)")
+    below.set(ylim=(0.0, None), ylabel="fixes per episode (Remove, Restore)")
     name_orders(below, [visit.workflow for visit in tried])
     tidy(figure, above, below)
 
@@ -139,8 +150,7 @@ def draw_best_so_far(figure: Figure, found: Found) -> None:
     for axes, at in zip(panels, (by_visit, episodes_so_far(found.visits)), strict=True):
         axes.step(at, best, where="post", color="black", label="best so far that passed the gate")
         draw_visits(axes, at, found.visits)
-    panels[0].set_xlabel("iteration of the search (workflows tried)")
-    panels[0].set_ylabel("mean return per episode (points)")
+    panels[0].set(xlabel="iteration of the search (workflows tried)", ylabel=RETURN)
     panels[0].locator_params(axis="x", integer=True)
     panels[1].set_xlabel("episodes played in total, trained or measured (count)")
     panels[1].xaxis.set_major_formatter("{x:,.0f}")
@@ -169,13 +179,11 @@ def draw_types_by_position(figure: Figure, found: Found) -> None:
         figure.legend(loc="outside lower center", frameon=False)
     axes.set_xticks(range(NUM_TYPES), ["1\nmost urgent", "2", "3", "4", "5\nleast urgent"])
     axes.set_yticks(range(NUM_TYPES), UNIT_TYPES)
-    axes.set_xlabel("position in the workflow (rank)")
-    axes.set_ylabel("unit type")
-    figure.colorbar(image, ax=axes, label="believed mean return per episode (points)")
-    orders = NUM_ORDERS // NUM_TYPES
+    axes.set(xlabel="position in the workflow (rank)", ylabel="unit type")
+    figure.colorbar(image, ax=axes, label=f"believed {RETURN}")
     axes.set_title(
-        "What a unit type's position is worth: believed return,\n"
-        f"each cell the mean of the {orders} orders that have the type there\n{setting(found)}"
+        "What a unit type's position is worth: believed return,\neach cell the mean of the "
+        f"{NUM_ORDERS // NUM_TYPES} orders that have the type there\n{setting(found)}"
     )
 
 
@@ -197,7 +205,7 @@ def draw_beliefs(figure: Figure, found: Found) -> None:
     by_number = {visit.workflow: visit.measured_return for visit in tried}
     if found.winner in by_number:
         mark_winner(axes, place[found.winner], by_number[found.winner])
-    axes.set_ylabel("mean return per episode (points)")
+    axes.set_ylabel(RETURN)
     axes.set_title(
         f"Return believed of all {NUM_ORDERS} workflows, best first, and measured of "
         f"{len(tried)}; the model learns from those that passed the gate\n{setting(found)}"
@@ -290,3 +298,78 @@ def setting(found: Found) -> str:
         f"attacker {c['red_agent']}, {c['horizon']} turns; gate: compliance ≥ "
         f"{c['compliance_threshold']:.0%}, fixes per episode ≥ {c['min_fixes']:g}"
     )
+
+
+# --- what they count ------------------------------------------------------------------------------
+
+
+def read_search(folder: Path) -> Found:
+    try:
+        facts = json.loads((folder / "summary.json").read_text())
+        visits = [Visit(**visit) for visit in facts["visits"]]
+        return Found(visits, facts["config"], facts["winner"], facts["confirmed"])
+    except (OSError, ValueError, KeyError, TypeError):
+        raise RunError(
+            f"{folder} holds no search to draw; give a folder of phalanx search"
+        ) from None
+
+
+def tried_best_first(visits: Sequence[Visit]) -> list[Visit]:
+    """The last visit of each order, the highest return first."""
+    last = {visit.workflow: visit for visit in visits}
+    return sorted(last.values(), key=lambda visit: (-visit.measured_return, visit.workflow))
+
+
+def best_so_far(visits: Sequence[Visit]) -> Floats:
+    """[n]: the highest return among those that passed the gate up to each visit; NaN: none did."""
+    passed = [visit.measured_return if visit.passed else -math.inf for visit in visits]
+    best = np.maximum.accumulate(np.array(passed, np.float64))
+    return np.where(np.isfinite(best), best, np.nan)
+
+
+def episodes_so_far(visits: Sequence[Visit]) -> list[int]:
+    """[n]: episodes played up to each visit; each shard of a search counts its own."""
+    totals: dict[str, int] = {}
+    sums = []
+    for visit in visits:
+        totals[visit.shard] = visit.total_episodes
+        sums.append(sum(totals.values()))
+    return sums
+
+
+def mean_by_position(means: Floats) -> Floats:
+    """[type, position]: the mean over the orders that have the type there; means: [120]."""
+    has = ORDERS[:, None, :] == np.arange(NUM_TYPES)[:, None]  # [number, type, position]
+    return np.tensordot(means, has, 1) / has.sum(axis=0)
+
+
+def with_prediction(visits: Sequence[Visit]) -> list[Visit]:
+    """Visits whose return was predicted from others.
+
+    Until an order of its shard passed the gate, the model holds no return to predict from.
+    """
+    able: set[str] = set()
+    predicted = []
+    for visit in visits:
+        if visit.shard in able and visit.posterior_mean is not None:
+            predicted.append(visit)
+        if visit.passed:
+            able.add(visit.shard)
+    return predicted
+
+
+def is_inside(visit: Visit) -> bool:
+    """Whether a return was measured where it was predicted: |y - mean| ≤ 2 √(std² + stderr²)."""
+    assert visit.posterior_mean is not None
+    assert visit.posterior_std is not None
+    error = math.hypot(visit.posterior_std, visit.stderr)
+    return abs(visit.measured_return - visit.posterior_mean) <= SURE * error
+
+
+def count_inside(visits: Sequence[Visit]) -> tuple[int, int]:
+    """How many were measured where they were predicted, and of how many.
+
+    Only orders that passed the gate count: the prediction is of a policy that follows its order.
+    """
+    inside = [is_inside(visit) for visit in with_prediction(visits) if visit.passed]
+    return sum(inside), len(inside)

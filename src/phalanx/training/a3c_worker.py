@@ -10,6 +10,8 @@ import signal
 import socket
 import time
 import traceback
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,23 +19,23 @@ import gymnasium
 import numpy as np
 
 from phalanx.envs.channel import Channel
+from phalanx.envs.factories import factory_of
 from phalanx.envs.faults import Fault
 from phalanx.envs.making import make_pool
 from phalanx.envs.shared_memory import block_of, numbers, seed_of
-from phalanx.envs.trial import factory_of
 from phalanx.errors import PhalanxError, WorkerError
-from phalanx.learn.a3c import A3C, A3CSettings
-from phalanx.learn.compiled.blas import use_one_thread_per_product
+from phalanx.learn.a3c import A3C, BEATS, BEGIN, EPISODES, STEPS, Shared
+from phalanx.learn.compiled.mlp import use_one_thread_per_product
 from phalanx.learn.compiled.stepper import CompiledStepper
 from phalanx.learn.pool_sampler import PoolSampler
-from phalanx.learn.sampler import Stopped
-from phalanx.learn.shared import BEATS, EPISODES, STEPS, Shared
+from phalanx.learn.ppo import PPOSettings
+from phalanx.learn.rollout import Stopped
 from phalanx.system import die_with
 from phalanx.training.config import TrainConfig
 from phalanx.training.on_pool import env_of, open_networks
 from phalanx.training.recipe import Network, settings_of
 from phalanx.training.schedules import entropy_weight_at, learning_rate_at, progress_of
-from phalanx.training.update_record import Tally, added_up, episodes_of
+from phalanx.training.update_record import UpdateRecord, added_up, episodes_of
 
 REPORT_S = 0.05  # updates that take less are reported together
 UNBOUNDED = 2**31  # failures are counted where those of all workers are known
@@ -67,7 +69,6 @@ def main(channel_fd: int, setup_fd: int, life_fd: int, words_fd: int) -> None:
         with open(setup_fd, "rb") as file:
             worker = Worker(pickle.load(file), channel)
         channel.send(("ready",))
-        channel.receive_one()
         worker.work()
         channel.send(("done",))
         channel.receive_one()  # nothing comes but the end: until then our memory can be measured
@@ -91,7 +92,7 @@ class Worker:
         self.first_env, self._block = block.start, slice(block.start, block.stop)
         self.shared = Shared(setup.memory_fd, setup.size, setup.num_workers, setup.n_envs)
         self._own = numbers(self.shared.lines[setup.number])
-        seed = dice_of(config.seed, setup.number, setup.begun)
+        seed = one_seed_of(config.seed, 4, setup.number, setup.begun)
         np.random.seed(seed)  # noqa: NPY002  for environments that use numpy's own dice
         factory, _name = factory_of(env_of(config))
         pool = make_pool(
@@ -102,9 +103,10 @@ class Worker:
             config, pool.single_observation_space, pool.single_action_space, setup.network
         )
         if isinstance(stepper, CompiledStepper):
-            rows = len(block) * config.update_steps
-            stepper = type(stepper)(stepper.policy, stepper.team, rows)
-        self.learner = A3C(stepper, settings_of(A3CSettings, config), self.shared, bring=False)
+            stepper = CompiledStepper(
+                stepper.policy, stepper.team, len(block) * config.update_steps
+            )
+        self.learner = A3C(stepper, settings_of(PPOSettings, config), self.shared, bring=False)
         self.sampler = PoolSampler(
             pool, actor, config.update_steps, gamma=config.gamma, reward_scale=config.reward_scale,
             seed=seed, env_seeds=[env_seed(config.seed, i, setup.begun) for i in block],
@@ -113,11 +115,13 @@ class Worker:
         self.sampler.stop = lambda: self.shared.stopped
 
     def work(self) -> None:
-        """Until all are told to stop."""
-        pending: list[Tally] = []
+        """From when all are told to begin until they are told to stop."""
+        while not self.shared.counters[BEGIN] and not self.shared.stopped:
+            time.sleep(0.002)
+        pending: list[UpdateRecord] = []
         told = time.monotonic()
         while not self.shared.stopped:
-            progress = self._progress()
+            progress = progress_of(self.config, *self.shared.done)
             if progress < 1:
                 with contextlib.suppress(Stopped):  # in the middle of a rollout
                     pending.append(self._update(progress))
@@ -126,17 +130,12 @@ class Worker:
                 time.sleep(0.005)  # the budget is spent, unless somebody dies before it has told us
             well = not pending or all(map(math.isfinite, pending[-1].metrics.values()))
             if pending and (progress >= 1 or not well or time.monotonic() - told > REPORT_S):
-                self._channel.send(("tally", added_up(pending)))
+                self._channel.send(("update", added_up(pending)))
                 pending, told = [], time.monotonic()
         if pending:
-            self._channel.send(("tally", added_up(pending)))
+            self._channel.send(("update", added_up(pending)))
 
-    def _progress(self) -> float:
-        shared = self.shared
-        done = shared.updates, shared.episodes, shared.steps
-        return progress_of(self.config, *done, shared.elapsed_s)
-
-    def _update(self, progress: float) -> Tally:
+    def _update(self, progress: float) -> UpdateRecord:
         """Play a rollout, and take one step for it."""
         rate = learning_rate_at(self.config, progress)
         entropy_weight = entropy_weight_at(self.config, progress)
@@ -149,15 +148,15 @@ class Worker:
         episodes = episodes_of(rollout, (self.config.env_name,), self.first_env)
         self._own[STEPS] += rollout.rewards.size
         self._own[EPISODES] += len(episodes)
-        return Tally(
+        return UpdateRecord(
             updates=1, steps=rollout.rewards.size, dropped=0,
-            lags={lag: rollout.rewards.shape[1]}, episodes=episodes, rate=rate,
+            lags=Counter({lag: rollout.rewards.shape[1]}), episodes=episodes, rate=rate,
             entropy_weight=entropy_weight, metrics=metrics, collect_s=collected - began,
             learn_s=time.perf_counter() - collected,
         )  # fmt: skip
 
     def _tell(self, fault: Fault) -> None:
-        """One of our environments failed and is built anew; others number it differently."""
+        """One of our environments failed and is built again; others number it differently."""
         assert fault.env_id is not None
         number = self.first_env + fault.env_id
         reason = fault.what.removeprefix(f"environment {fault.env_id} failed: ")
@@ -176,25 +175,22 @@ class Watched(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._own = own
 
     def step(self, action: Any) -> Any:
-        self._own[BEATS] |= 1
-        answer = self.env.step(action)
-        self._own[BEATS] += 1
-        return answer
+        return self._watched(self.env.step, action)
 
     def reset(self, **options: Any) -> Any:
+        return self._watched(self.env.reset, **options)
+
+    def _watched(self, call: Callable[..., Any], *given: Any, **options: Any) -> Any:
         self._own[BEATS] |= 1
-        answer = self.env.reset(**options)
+        answer = call(*given, **options)
         self._own[BEATS] += 1
         return answer
 
 
 def env_seed(seed: int, i: int, begun: int) -> int:
     """That of environment i, wherever it runs; another one in place of a worker that was lost."""
-    if begun == 0:
-        return seed_of(seed, i)
-    return int(np.random.SeedSequence([seed, i, begun]).generate_state(1)[0])
+    return one_seed_of(seed, i, begun) if begun else seed_of(seed, i)
 
 
-def dice_of(seed: int, worker: int, begun: int) -> int:
-    """The seed of a worker's own draws."""
-    return int(np.random.SeedSequence([seed, 4, worker, begun]).generate_state(1)[0])
+def one_seed_of(*numbers: int) -> int:
+    return int(np.random.SeedSequence(numbers).generate_state(1)[0])

@@ -10,21 +10,21 @@ import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import cloudpickle
 
 from phalanx.envs.channel import Channel
-from phalanx.envs.faults import Fault, FaultLog, how_it_ended
-from phalanx.envs.first_try import try_first
+from phalanx.envs.factories import factory_of
+from phalanx.envs.faults import FaultLog, dead_worker
 from phalanx.envs.shared_memory import block_of
 from phalanx.envs.starter import Started, environment
-from phalanx.envs.trial import factory_of
+from phalanx.envs.trial import try_first
 from phalanx.errors import ConfigError, WorkerError
 from phalanx.importing import command_for
-from phalanx.learn.a3c import A3C, A3CSettings
-from phalanx.learn.shared import (
+from phalanx.learn.a3c import (
+    A3C,
     BEATS,
+    BEGIN,
     ELAPSED_MS,
     EPISODES,
     EPISODES_BEFORE,
@@ -33,13 +33,14 @@ from phalanx.learn.shared import (
     STOP,
     Shared,
 )
+from phalanx.learn.ppo import PPOSettings
 from phalanx.machine import count_cores
 from phalanx.system import LINUX, kill, unnamed_file
 from phalanx.training.a3c_worker import Setup
 from phalanx.training.config import TrainConfig
 from phalanx.training.on_pool import env_of, open_networks
 from phalanx.training.recipe import Network, Recipe, settings_of
-from phalanx.training.update_record import Tally
+from phalanx.training.update_record import UpdateRecord
 
 TICK_S = 0.1  # how long `hear` waits, so that limits and signals are seen in time
 ENVS_PER_WORKER = 16
@@ -71,34 +72,22 @@ def on_shared_weights(
     )  # fmt: skip
     if starter is not None:
         starter.close()
-    asked, config = (
-        config,
-        dataclasses.replace(
-            config,
-            device="cpu",
-            num_threads=threads_worth_having(config, n_envs, num_workers, threads),
-        ),
+    # A thread that learns from fewer rows than this waits longer than it works.
+    worth_having = -(-n_envs // num_workers) * config.update_steps // 512
+    theirs = dataclasses.replace(
+        config, device="cpu", num_threads=max(1, min(threads, worth_having))
     )
     _actor, stepper, device = open_networks(
-        config, trial.observations.space, trial.actions.space, network
+        theirs, trial.observations.space, trial.actions.space, network
     )
     memory_fd = unnamed_file()
     shared = Shared(memory_fd, stepper.size, num_workers, n_envs)
-    learner = A3C(stepper, settings_of(A3CSettings, config), shared, bring=True)
-    setup = Setup(0, num_workers, n_envs, config, network, memory_fd, stepper.size, 0)
+    learner = A3C(stepper, settings_of(PPOSettings, config), shared, bring=True)
+    setup = Setup(0, num_workers, n_envs, theirs, network, memory_fd, stepper.size, 0)
     workers = SharedWorkers(setup, shared, threads)
     note = f"{n_envs} environments; {num_workers} workers on {cores} cores, {threads} threads each"
-    return Recipe(
-        workers, learner, device, threads, (config.env_name,), note,
-        settled=dataclasses.replace(asked, num_envs=n_envs),
-        num_workers=num_workers,
-    )  # fmt: skip
-
-
-def threads_worth_having(config: TrainConfig, n_envs: int, num_workers: int, threads: int) -> int:
-    """A thread that learns from fewer rows than this waits longer than it works."""
-    rows = -(-n_envs // num_workers) * config.update_steps
-    return max(1, min(threads, rows // 512))
+    config = dataclasses.replace(config, num_envs=n_envs)
+    return Recipe(config, workers, learner, device, threads, note, num_workers=num_workers)
 
 
 @dataclass
@@ -125,12 +114,14 @@ class SharedWorkers:
         self._setup, self.shared, self._threads = setup, shared, threads
         self.num_workers = setup.num_workers
         self.samplers = [self]  # the run asks us for what it asks of samplers in its own process
-        self.stop: Callable[[], bool] = lambda: False
+        self.running = shared.running  # returns of the episodes under way
+        self.stop: Callable[[], bool]
         self._log = FaultLog(setup.config.max_restarts, None)
+        self.listen = self._log.listen
         self._life, self._life_end = os.pipe()  # workers die when nobody holds `_life_end`
         self._running: dict[int, Running] = {}
         self._told = [(0, 0)] * self.num_workers  # steps and episodes that were reported
-        self._begun = self._closed = False
+        self._closed = False
         try:
             for worker in range(self.num_workers):
                 self._start(worker)
@@ -166,15 +157,6 @@ class SharedWorkers:
     def pids(self) -> list[int]:
         return [one.process.pid for one in self._running.values()]
 
-    def listen(self, hook: Callable[[Fault], None]) -> None:
-        """Tell `hook` of each failure."""
-        self._log.listen(hook)
-
-    @property
-    def running(self) -> Any:
-        """Returns of the episodes under way."""
-        return self.shared.running
-
     def go_on_from(self, episodes: int, steps: int) -> None:
         """What was done before, by workers that are no more."""
         self.shared.counters[EPISODES_BEFORE] = episodes
@@ -184,28 +166,24 @@ class SharedWorkers:
         """How long the run has taken, which `--duration` has schedules follow."""
         self.shared.counters[ELAPSED_MS] = int(1000 * elapsed_s)
 
-    def hear(self) -> list[Tally]:
+    def hear(self) -> list[UpdateRecord]:
         """What was done since; waits for something, but not for long."""
-        if not self._begun:
-            self._begun = True
-            for one in self._running.values():
-                self._let_begin(one)
+        self.shared.counters[BEGIN] = 1
         return self._attend(TICK_S)
 
-    def finish(self) -> list[Tally]:
+    def finish(self) -> list[UpdateRecord]:
         """Let all finish what they are at, if it does not take long; then nobody moves."""
         self.shared.counters[STOP] = 1
-        tallies, deadline = [], time.monotonic() + STOP_S
-        if self._begun:
-            while time.monotonic() < deadline and not all(
-                one.done or not one.ready for one in self._running.values()
-            ):
-                tallies += self._attend(0.02)
+        records, deadline = [], time.monotonic() + STOP_S
+        while any(one.ready and not one.done for one in self._running.values()):
+            records += self._attend(0.02)
+            if time.monotonic() > deadline:
+                break
         for one in self._running.values():
             if not one.done:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(one.process.pid, signal.SIGSTOP)
-        return tallies
+        return records
 
     def close(self) -> None:
         """End all processes."""
@@ -227,40 +205,31 @@ class SharedWorkers:
 
     # --- what may happen --------------------------------------------------------------------------
 
-    def _attend(self, timeout_s: float) -> list[Tally]:
+    def _attend(self, timeout_s: float) -> list[UpdateRecord]:
         channels = {one.started.channel.fileno(): worker for worker, one in self._running.items()}
-        tallies: list[Tally] = []
+        records: list[UpdateRecord] = []
         for fd in select.select(list(channels), [], [], timeout_s)[0]:
             worker = channels[fd]
-            for kind, *rest in self._running[worker].started.channel.receive():
-                self._understand(worker, kind, rest, tallies)
-            if self._running[worker].started.channel.closed:
+            one = self._running[worker]
+            for kind, *content in one.started.channel.receive():
+                if kind == "update":
+                    record: UpdateRecord = content[0]
+                    steps, episodes = self._told[worker]
+                    self._told[worker] = steps + record.steps, episodes + len(record.episodes)
+                    records.append(record)
+                elif kind == "ready":
+                    one.ready, one.since = True, time.monotonic()
+                elif kind == "fault":
+                    self._log(content[0])
+                elif kind == "done":
+                    one.done = True
+                else:
+                    assert kind == "failed"
+                    one.failure = (content[0], content[1], content[2])
+            if one.started.channel.closed:
                 self._replace(worker)
         self._watch()
-        return tallies
-
-    def _understand(self, worker: int, kind: str, rest: list[Any], tallies: list[Tally]) -> None:
-        one = self._running[worker]
-        if kind == "tally":
-            (tally,) = rest
-            steps, episodes = self._told[worker]
-            self._told[worker] = steps + tally.steps, episodes + len(tally.episodes)
-            tallies.append(tally)
-        elif kind == "ready":
-            one.ready, one.since = True, time.monotonic()
-            if self._begun:
-                self._let_begin(one)
-        elif kind == "fault":
-            self._log(rest[0])
-        elif kind == "done":
-            one.done = True
-        else:
-            assert kind == "failed"
-            one.failure = (rest[0], rest[1], rest[2])
-
-    def _let_begin(self, one: Running) -> None:
-        with contextlib.suppress(ConnectionError):  # its death will be noticed
-            one.started.channel.send("begin")
+        return records
 
     def _watch(self) -> None:
         """End workers that take too long to begin, or whose environment hangs in a step."""
@@ -286,15 +255,12 @@ class SharedWorkers:
         with contextlib.suppress(subprocess.TimeoutExpired):
             one.process.wait(1.0)
         kill(one.process.pid)
-        how, exit_code, signal_name = how_it_ended(one.process.wait())
-        trace = one.started.words()
-        if one.verdict is not None:
-            how, trace = one.verdict
-        elif one.failure is not None:
-            how, trace = f"failed: {one.failure[0]}", one.failure[1]
+        code, words, said = one.process.wait(), one.started.words(), one.verdict
+        if said is None and one.failure is not None:
+            said = f"failed: {one.failure[0]}", one.failure[1]
         one.started.close()
         del self._running[worker]
-        if one.failure is not None and not self._begun:
+        if one.failure is not None and not self.shared.counters[BEGIN]:
             raise ConfigError(one.failure[0])
         if one.failure is not None and one.failure[2]:
             raise WorkerError(one.failure[0])
@@ -303,17 +269,7 @@ class SharedWorkers:
         own[STEPS], own[EPISODES] = self._told[worker]
         own[BEATS] = 0
         block = block_of(worker, self._setup.n_envs, self.num_workers)
-        self._log(
-            Fault(
-                what=f"worker {worker} {how}",
-                env_id=None,
-                worker=worker,
-                lost=tuple(block),
-                traceback=trace,
-                exit_code=exit_code,
-                signal=signal_name,
-            )
-        )
+        self._log(dead_worker(worker, code, said, words, lost=tuple(block)))
         if not self.shared.stopped:
             self._start(worker)
 

@@ -1,7 +1,7 @@
 """What CAGE-2 adds to training: turn weights, Restore's price, workflows and their compliance."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,40 +9,38 @@ import numpy.typing as npt
 
 from phalanx.cage2.rules.scenario import HORIZONS
 from phalanx.cage2.rules.scoring import FIXES
+from phalanx.cage2.settings import kinds_of_episodes
 from phalanx.cage2.workflow import order_name, parse_order
 from phalanx.learn.cage2.collect import Shaping
 from phalanx.learn.cage2.gate import Gate
 from phalanx.learn.rollout import Arrays, Rollout
 from phalanx.statistics import interval
-from phalanx.training.compliance import COMPLIANCE, compliance_in_words, compliance_of, passes_gate
 from phalanx.training.config import TrainConfig
 from phalanx.training.extension import Extension
-from phalanx.training.update_record import Episode
+from phalanx.training.update_record import Episode, mean
 
+COMPLIANCE = ("compliance", "fixes_per_episode", "share_without_fix")
 FIRST_PRICE = 0.1  # `--alignment gate` begins with so much of lambda / 20
 
 
 class Cage2Extension(Extension):
     """Rewards by turn, a price of Restore that rises, and how well workflows are followed."""
 
-    schedule_columns = ("restore_price",)
-
     def __init__(self, config: TrainConfig) -> None:
-        self._config, self._weights = config, turn_weights(config)
-        self.gate = open_gate(config)
-        self.is_following = config.workflow is not None
-        if self.is_following:
-            self.columns = ("workflow", "alignment", "total_return", *COMPLIANCE)
+        super().__init__(config)
+        self.kinds, self._weights = kinds_of_episodes(config.red_agent), turn_weights(config)
+        self.workflow = config.workflow
+        self.gate: Gate | None = None
+        if config.workflow is not None and config.alignment == "gate":
+            price = FIRST_PRICE * config.alignment_lambda / FIXES
+            self.gate = Gate(config.compliance_threshold, price, config.gate_start)
+        if self.workflow not in (None, "all"):
+            self.workflow = order_name(parse_order(str(self.workflow)))  # in full
+        if self.workflow is not None:
             self.episode_columns = ("workflow", "fixes", "compliant", "alignment")
 
-    @property
-    def workflow(self) -> str | None:
-        """The order that is followed, in full; or `all`."""
-        name = self._config.workflow
-        return name if name in (None, "all") else order_name(parse_order(str(name)))
-
     def shaping(self, progress: float) -> Shaping:
-        config = self._config
+        config = self.config
         # Under the leaderboard's weights nothing counts after the last horizon: there it is over.
         over = config.turn_weights == "leaderboard" and config.horizon >= max(HORIZONS)
         return Shaping(
@@ -59,42 +57,43 @@ class Cage2Extension(Extension):
 
     def after_update(self, rollout: Rollout, progress: float) -> None:
         if self.gate is not None:
-            self.gate.move(rollout.conducts[rollout.counted], progress)
+            self.gate.move(rollout.notes[rollout.counted], progress)
 
-    def update_row(self, episodes: Sequence[Episode], progress: float) -> dict[str, Any]:
-        row: dict[str, Any] = {"restore_price": restore_price(self._config, progress)}
-        if self.is_following:
-            alignments = [episode.alignment for episode in episodes]
-            alignment = float(np.mean(alignments)) if episodes else math.nan
-            total = float(np.mean([e.total for e in episodes])) if episodes else math.nan
-            row |= {"workflow": self.workflow, "alignment": alignment}
-            row |= {"total_return": total + alignment, **compliance_of(episodes)}
-        return row
+    def figures(self, episodes: Sequence[Episode]) -> dict[str, Any]:
+        if self.workflow is None:
+            return {}
+        alignment = mean([e.alignment for e in episodes])
+        total = mean([e.total for e in episodes]) + alignment
+        figures = {"workflow": self.workflow, "alignment": alignment, "total_return": total}
+        return figures | compliance_of(episodes)
+
+    def schedules(self, progress: float) -> dict[str, float]:
+        return {"restore_price": restore_price(self.config, progress)}
 
     def episode_row(self, episode: Episode) -> tuple[Any, ...]:
-        if not self.is_following:
+        if self.workflow is None:
             return ()
         return episode.order, episode.fixes, episode.compliant, round(episode.alignment, 4)
 
     def summary(self, episodes: Sequence[Episode]) -> dict[str, Any]:
-        if not self.is_following:
+        if self.workflow is None:
             return {}
         figures = compliance_of(episodes)
         return {
             "workflow": self.workflow,
             "alignment": interval([e.alignment for e in episodes]) if episodes else None,
             **{name: value if math.isfinite(value) else None for name, value in figures.items()},
-            "follows_workflow": passes_gate(figures, self._config),
+            "follows_workflow": passes_gate(figures, self.config),
         }
 
     def in_words(self, episodes: Sequence[Episode]) -> str:
-        return compliance_in_words(compliance_of(episodes)) if self.is_following else ""
+        return "" if self.workflow is None else compliance_in_words(compliance_of(episodes))
 
     def save(self) -> Arrays:
         return {} if self.gate is None else {"prices": self.gate.prices}
 
     def load(self, arrays: Arrays) -> None:
-        if self.gate is not None and "prices" in arrays:
+        if self.gate is not None:
             self.gate.prices[:] = arrays["prices"]
 
 
@@ -113,8 +112,33 @@ def restore_price(config: TrainConfig, progress: float) -> float:
     return 0.2 + 0.8 * progress / config.restore_curriculum
 
 
-def open_gate(config: TrainConfig) -> Gate | None:
-    if config.workflow is None or config.alignment != "gate":
-        return None
-    first_price = FIRST_PRICE * config.alignment_lambda / FIXES
-    return Gate(config.compliance_threshold, first_price, config.gate_start)
+# --- how well episodes followed their order of repair, and whether that is enough ----------------
+
+
+def compliance_of(episodes: Sequence[Episode]) -> dict[str, float]:
+    """Compliance pooled over all fixes (no number without one), fixes per episode, share without"""
+    if not episodes:
+        return dict.fromkeys(COMPLIANCE, math.nan)
+    fixes = np.array([episode.fixes for episode in episodes])
+    compliant = sum(episode.compliant for episode in episodes)
+    figures = (
+        compliant / fixes.sum() if fixes.any() else math.nan,
+        fixes.mean(),
+        (fixes == 0).mean(),
+    )
+    return dict(zip(COMPLIANCE, map(float, figures), strict=True))
+
+
+def passes_gate(figures: Mapping[str, Any], config: TrainConfig) -> bool:
+    """Whether a policy follows its order, and by more than a lucky fix."""
+    compliance = figures["compliance"]
+    if compliance is None or figures["fixes_per_episode"] < config.min_fixes:
+        return False
+    return bool(compliance >= config.compliance_threshold)  # never if it is no number
+
+
+def compliance_in_words(figures: dict[str, float]) -> str:
+    """`compliance 93.1%, 4.2 fixes, 3% without`."""
+    compliance, fixes, without = (figures[name] for name in COMPLIANCE)
+    share = "-" if math.isnan(compliance) else f"{compliance:.1%}"
+    return f"compliance {share}, {fixes:.1f} fixes, {without:.0%} without"

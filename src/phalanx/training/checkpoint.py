@@ -6,9 +6,11 @@ what they must be before memory is taken; a checksum over all of it tells damage
 
 import hashlib
 import json
+import math
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +19,19 @@ import numpy.typing as npt
 
 from phalanx.arrays_file import ArraysFile, BadArrays, Declared, open_arrays
 from phalanx.errors import CheckpointError
-from phalanx.training.facts import BadFacts, checked_facts
+from phalanx.learn.rollout import Arrays
+from phalanx.settings.fields import LONGEST_LIST, LONGEST_TEXT
+from phalanx.training.update_record import Episode
 
 FORMAT = 2
 MAX_BYTES = 1 << 34  # of a checkpoint; members are not compressed, so the file is as large
 MAX_FACTS = 1 << 22  # bytes of JSON; the last 2,000 episodes take a tenth of that
 LEARNT = ("theta", "weights_", "obs_")  # how the names of weights begin, and of what goes with them
 GAMES = "sampler_"  # ... and of games that were under way
-Arrays = dict[str, npt.NDArray[Any]]
+TABLES = ("updates", "episodes")  # that a run goes back to when it is continued
+SECONDS = ("collect", "learn", "other")
+RECENT = 2000  # episodes that a run's returns are taken from
+MOST_SETTINGS = 1000
 
 _MEMBER = re.compile(
     r"facts|digest|theta|adam_mean|adam_square|prices|weights_[\w.]{1,200}|exp_avg(_sq)?_\d{1,6}"
@@ -68,8 +75,8 @@ def last_checkpoint(path: Path) -> Path:
 
 def read_facts(path: Path) -> tuple[dict[str, Any], dict[str, Declared]]:
     """The facts of a checkpoint, and what its arrays declare to be; no array is read."""
-    _, facts, declared = _read(path, lambda _declared: (), whole=False)
-    return facts, declared
+    with _opened(path) as (_file, facts, declared):
+        return facts, declared
 
 
 def load_checkpoint(
@@ -80,55 +87,53 @@ def load_checkpoint(
     template: arrays of the shapes and kinds that the file's must have; it may have no others.
         Without one, all that was learnt is read, and no games.
     """
-
-    def wanted(declared: dict[str, Declared]) -> Iterable[str]:
+    with _opened(path) as (file, facts, declared):
         if template is None:
-            return [name for name in declared if not name.startswith(GAMES)]
-        for name, is_declared in declared.items():
-            mine = template.get(name)
-            if mine is None or (mine.shape, mine.dtype) != (is_declared.shape, is_declared.dtype):
-                needed = "no such" if mine is None else str(Declared(mine.shape, mine.dtype))
-                raise CheckpointError(
-                    f"{path} does not fit: {name} is {is_declared}, {needed} is needed; give it "
-                    "the settings that it was trained with"
-                )
-        return declared
-
-    arrays, facts, _ = _read(path, wanted)
+            declared = {k: v for k, v in declared.items() if not k.startswith(GAMES)}
+        else:
+            _check_fits(path, declared, template)
+        arrays = {name: file.read(name) for name in declared}
+        _check_digest(file)
     return arrays, facts
 
 
-def _read(
-    path: Path, wanted: Any, *, whole: bool = True
-) -> tuple[Arrays, dict[str, Any], dict[str, Declared]]:
-    """whole: compare the checksum, for which the whole file is read, a piece at a time."""
+def _check_fits(
+    path: Path, declared: Mapping[str, Declared], template: Mapping[str, npt.NDArray[Any]]
+) -> None:
+    for name, is_declared in declared.items():
+        mine = template.get(name)
+        if mine is None or (mine.shape, mine.dtype) != (is_declared.shape, is_declared.dtype):
+            needed = "no such" if mine is None else str(Declared(mine.shape, mine.dtype))
+            raise CheckpointError(
+                f"{path} does not fit: {name} is {is_declared}, {needed} is needed; give it the "
+                "settings that it was trained with"
+            )
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[ArraysFile, dict[str, Any], dict[str, Declared]]]:
+    """A checkpoint, its facts, and what its arrays declare to be; what is wrong in one line."""
     try:
-        with open_arrays(path, is_known=_is_member, max_bytes=MAX_BYTES) as file:
-            facts = _facts_of(path, file)
+        with open_arrays(
+            path, is_known=lambda name: bool(_MEMBER.fullmatch(name)), max_bytes=MAX_BYTES
+        ) as file:
             declared = {k: v for k, v in file.declared.items() if k not in ("facts", "digest")}
-            arrays = {name: file.read(name) for name in wanted(declared)}
-            if whole:
-                _check_digest(file)
+            yield file, _facts_of(path, file), declared
     except FileNotFoundError:
         raise CheckpointError(f"there is no checkpoint {path}") from None
-    except (BadArrays, BadFacts) as error:
+    except BadArrays as error:
         raise CheckpointError(f"{path} is not a whole checkpoint of phalanx ({error})") from None
     except OSError as error:
         raise CheckpointError(
             f"cannot read the checkpoint {path}: {error.strerror or error}"
         ) from None
-    return arrays, facts, declared
-
-
-def _is_member(name: str) -> bool:
-    return _MEMBER.fullmatch(name) is not None
 
 
 def _facts_of(path: Path, file: ArraysFile) -> dict[str, Any]:
     is_text = file.declared.get("facts")
     if is_text is None or is_text.dtype != np.uint8 or is_text.num_bytes > MAX_FACTS:
         raise BadArrays("it has no facts, or too many")
-    facts = checked_facts(file.read("facts").tobytes())
+    facts = _checked_facts(file.read("facts").tobytes())
     if facts.get("format") != FORMAT:
         raise CheckpointError(
             f"{path} is no checkpoint of this version of phalanx, which reads format {FORMAT}, "
@@ -157,3 +162,75 @@ def _digest(
         for piece in pieces:
             total.update(piece)
     return total.digest()
+
+
+# --- facts: JSON from a file that anyone may have written -----------------------------------------
+
+
+def _checked_facts(text: bytes) -> dict[str, Any]:
+    """The facts, if each is of its kind; one that is missing is missed by whoever needs it."""
+    try:
+        facts = json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        raise BadArrays(f"its facts are no JSON: {str(error)[:100]}") from None
+    if not isinstance(facts, dict):
+        raise BadArrays("its facts are no table")
+    for name, is_right in _FACTS.items():
+        if name in facts and not is_right(facts[name]):
+            raise BadArrays(f"its {name} are not what phalanx writes")
+    return facts
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is no number")
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 2**62
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and math.isfinite(value)
+
+
+def _is_word(value: Any) -> bool:
+    return isinstance(value, str) and len(value) <= LONGEST_TEXT and "\0" not in value
+
+
+def _is_setting(value: Any) -> bool:
+    if isinstance(value, list):
+        return _is_list(value, lambda one: not isinstance(one, list) and _is_setting(one))
+    return value is None or isinstance(value, bool) or _is_number(value) or _is_word(value)
+
+
+def _is_episode(value: Any) -> bool:
+    kinds = {int: _is_count, float: _is_number, str: _is_word}
+    rights = [kinds[kind] for kind in Episode.__annotations__.values()]
+    return (
+        isinstance(value, list)
+        and len(value) == len(rights)
+        and all(is_right(one) for is_right, one in zip(rights, value, strict=True))
+    )
+
+
+def _is_list(value: Any, is_right: Callable[[Any], bool], most: int = LONGEST_LIST) -> bool:
+    return isinstance(value, list) and len(value) <= most and all(map(is_right, value))
+
+
+def _is_table(
+    value: Any, is_right: Callable[[Any], bool], names: Iterable[str] | None = None
+) -> bool:
+    """names: those that it must have, if they are known."""
+    if not isinstance(value, dict) or len(value) > MOST_SETTINGS or not all(map(_is_word, value)):
+        return False
+    return (names is None or set(value) == set(names)) and all(map(is_right, value.values()))
+
+
+_FACTS: dict[str, Callable[[Any], bool]] = {
+    "config": lambda value: _is_table(value, _is_setting),
+    "tables": lambda value: _is_table(value, _is_count, TABLES),
+    "seconds": lambda value: _is_table(value, _is_number, SECONDS),
+    "recent": lambda value: _is_list(value, _is_episode, RECENT),
+    "elapsed_s": _is_number,
+    **dict.fromkeys(("updates", "episodes", "steps", "adam_steps"), _is_count),
+}

@@ -310,7 +310,12 @@ class TrainConfig:
         known = original_red_agent_weights if self.env == "cyborg" else red_agent_weights
         known(self.red_agent)
         rule_set_number(self.rules)
-        self._check_env()
+        module, colon, factory = self.env_name.partition(":")
+        if not module or (colon and not factory):
+            raise ConfigError(
+                f"env is {self.env!r:.80}: give cage2, cyborg, a Gymnasium id such as CartPole-v1, "
+                "or module:factory"
+            )
         self._check_runner()
         if self.workflow not in (None, "all"):
             parse_order(str(self.workflow))
@@ -344,17 +349,8 @@ class TrainConfig:
         return dataclasses.replace(self, **chosen)
 
     def default_by_env(self, choices: Mapping[str, Any]) -> Any:
-        pair = choices["cage2"], choices["other"]
-        pair = choices.get(self.algo, pair)
+        pair = choices.get(self.algo, (choices["cage2"], choices["other"]))
         return pair[0] if self.env == "cage2" else pair[1]
-
-    def _check_env(self) -> None:
-        module, colon, factory = self.env_name.partition(":")
-        if not module or (colon and not factory):
-            raise ConfigError(
-                f"env is {self.env!r:.80}: give cage2, cyborg, a Gymnasium id such as CartPole-v1, "
-                "or module:factory"
-            )
 
     def _check_runner(self) -> None:
         workers = self.num_workers

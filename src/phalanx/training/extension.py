@@ -4,18 +4,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from phalanx.learn.rollout import Arrays, Rollout
+from phalanx.training.config import TrainConfig
 from phalanx.training.update_record import Episode
 
 
 class Extension:
     """Adds nothing. `cage2_extension.py` has what the compiled CAGE-2 adds."""
 
-    columns: tuple[str, ...] = ()
-    """of updates.csv: figures of the episodes that ended"""
-    schedule_columns: tuple[str, ...] = ()
-    """of updates.csv: what depends on the run's progress"""
     episode_columns: tuple[str, ...] = ()
     """of episodes.csv"""
+
+    def __init__(self, config: TrainConfig) -> None:
+        self.config = config
+        self.kinds: tuple[str, ...] = (config.env_name,)  # of episodes, that are reported apart
 
     def shaping(self, progress: float) -> Any:
         """How the learner's rewards differ from the game's, for samplers that know it."""
@@ -27,8 +28,12 @@ class Extension:
     def after_update(self, rollout: Rollout, progress: float) -> None:
         """Learn from what was played."""
 
-    def update_row(self, episodes: Sequence[Episode], progress: float) -> dict[str, Any]:
-        """Values of `columns` and `schedule_columns`."""
+    def figures(self, episodes: Sequence[Episode]) -> dict[str, Any]:
+        """What updates.csv says of the episodes that ended."""
+        return {}
+
+    def schedules(self, progress: float) -> dict[str, float]:
+        """... and of what depends on the run's progress."""
         return {}
 
     def episode_row(self, episode: Episode) -> tuple[Any, ...]:
@@ -48,4 +53,4 @@ class Extension:
         return {}
 
     def load(self, arrays: Arrays) -> None:
-        """Go on from what `save` gave; a run that starts from another may not find it there."""
+        """Go on from what `save` gave."""

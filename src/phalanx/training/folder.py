@@ -11,36 +11,34 @@ import os
 import stat
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack, suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import yaml
 
 from phalanx.errors import RunError
 from phalanx.files import replace_text
 from phalanx.system import NO_LINK, take_lock
-from phalanx.training.events import Events
 
 FLUSH_S = 1.0  # rows that a kill may cost
 TABLES = ("updates", "episodes", "faults")
 MARK = "a run folder of phalanx\n"  # in .lock: what tells our folders from others
-MADE = (
-    ".lock",
-    "config.yaml",
-    "summary.json",
-    "checkpoints",
-    *(f"{name}.csv" for name in TABLES),
-)
+MADE = (".lock", "config.yaml", "summary.json", "checkpoints", *(f"{name}.csv" for name in TABLES))
 MADE_BY_SEARCH = (
     *MADE, "search.csv", "policies", "school", "workflows", "winner", "baseline", "plots",
 )  # fmt: skip
+Columns = dict[str, npt.NDArray[Any]]
 
 
 class RunFolder:
     """config.yaml, episodes.csv, updates.csv, summary.json, checkpoints/; used by one process.
 
     goes_on: a run or search is continued: what users put beside its files does not matter.
-    is_ours: the folder was made just now, for this run.
+    is_new: it must not be there yet; FileExistsError if it is.
     for_search: a search, not a run, is to begin in it: each may take over only its own leftovers.
     """
 
@@ -49,32 +47,27 @@ class RunFolder:
         path: Path,
         *,
         goes_on: bool = False,
-        is_ours: bool = False,
+        is_new: bool = False,
         for_search: bool = False,
     ) -> None:
         self.path = path
-        self._is_ours = is_ours or not path.exists()
-        self._lock: io.TextIOWrapper | None = None
-        if not goes_on:
+        if not goes_on and not is_new:
             check_free(path, MADE_BY_SEARCH if for_search else MADE)
         try:
-            path.mkdir(parents=True, exist_ok=True)
-            self._lock = _open_lock(path / ".lock")
-            for name in MADE_BY_SEARCH:
-                check_not_linked(path / name)
-            (path / "checkpoints").mkdir(exist_ok=True)
+            self._made = [place for place in (path, *path.parents) if not place.exists()]
+            path.mkdir(parents=True, exist_ok=not is_new)
+            with ExitStack() as on_failure:
+                self._lock = on_failure.enter_context(_open_lock(path / ".lock"))
+                for name in MADE_BY_SEARCH:
+                    check_not_linked(path / name)
+                (path / "checkpoints").mkdir(exist_ok=True)
+                on_failure.pop_all()
         except OSError as error:
-            self._unlock()
+            if is_new and isinstance(error, FileExistsError):
+                raise
             raise _not_here(path, error) from None
-        except RunError:
-            self._unlock()
-            raise
         self._tables: dict[str, Table] = {}
         self.events = Events(path)
-
-    def _unlock(self) -> None:
-        if self._lock is not None:
-            self._lock.close()
 
     @property
     def checkpoint(self) -> Path:
@@ -123,19 +116,20 @@ class RunFolder:
             raise _cannot_write(self.path / name, error) from None
 
     def remove_if_empty(self) -> None:
-        """Leave nothing of a run that could not begin."""
+        """Leave nothing of a run that could not begin, nor folders that were made for it."""
         within = {path.name for path in self.path.iterdir()}
         if within <= {".lock", "checkpoints"} and not any((self.path / "checkpoints").iterdir()):
             (self.path / "checkpoints").rmdir()
             (self.path / ".lock").unlink()
-            if self._is_ours:
-                self.path.rmdir()
+            with suppress(OSError):  # somebody else may use them by now
+                for place in self._made:
+                    place.rmdir()
 
     def close(self) -> None:
         for table in self._tables.values():
             table.close()
         self.events.close()
-        self._unlock()
+        self._lock.close()
 
 
 def open_new(output_dir: Path, name: str | None, *, for_search: bool = False) -> RunFolder:
@@ -146,13 +140,9 @@ def open_new(output_dir: Path, name: str | None, *, for_search: bool = False) ->
     while True:
         path = output_dir / (now if count == 1 else f"{now}-{count}")
         try:
-            path.mkdir(parents=True)
+            return RunFolder(path, is_new=True, for_search=for_search)
         except FileExistsError:
             count += 1
-        except OSError as error:
-            raise _not_here(output_dir, error) from None
-        else:
-            return RunFolder(path, is_ours=True, for_search=for_search)
 
 
 def _not_here(path: Path, error: OSError) -> RunError:
@@ -171,17 +161,16 @@ def check_free(path: Path, made: Sequence[str]) -> None:
         raise RunError(f"{path} is a file; give another --name") from None
     except OSError as error:
         raise _not_here(path, error) from None
-    others = sorted(name for name in within if not _is_made(name, made))
+    others = sorted(
+        name for name in within
+        if name not in made and not name.startswith("events.out.tfevents.")
+    )  # fmt: skip
     if within and (others or not _is_marked(path / ".lock")):
         what = (others or sorted(within))[0]
         raise RunError(
             f"{path} holds {what!r:.80}, which is no part of a run; nothing was touched: give "
             "another --name"
         )
-
-
-def _is_made(name: str, made: Sequence[str]) -> bool:
-    return name in made or name.startswith("events.out.tfevents.")
 
 
 def _is_marked(lock: Path) -> bool:
@@ -273,3 +262,74 @@ class Table:
     def close(self) -> None:
         self.flush()
         self._file.close()
+
+
+def read_table(folder: Path | str, name: str = "updates") -> Columns:
+    """A table of a run folder: updates, episodes or faults; also while the run goes on.
+
+    pandas.DataFrame(phalanx.read_table("runs/first"))
+
+    Columns of whole numbers are int64, of other numbers float64, all others strings.
+    """
+    path = Path(folder) / f"{name}.csv"
+    try:
+        text = path.read_text()
+    except OSError as error:
+        raise RunError(f"cannot read {path}: {error.strerror}; give the folder of a run") from None
+    whole = text[: text.rfind("\n") + 1]  # of the last row half may be on its way
+    names, *rows = csv.reader(whole.splitlines(keepends=True)) if whole else [[]]
+    return {name: _as_numbers(np.array([row[k] for row in rows])) for k, name in enumerate(names)}
+
+
+def _as_numbers(words: npt.NDArray[np.str_]) -> npt.NDArray[Any]:
+    for kind in (np.int64, np.float64):
+        try:
+            return words.astype(kind)
+        except (ValueError, OverflowError):
+            pass
+    return words
+
+
+class Events:
+    """The numbers of a run as TensorBoard events; does nothing where that is not installed.
+
+    Nothing is imported or written before the first number.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._writer: Any = None
+        self._installed = find_spec("tensorboard") is not None
+
+    def add(self, step: int, numbers: dict[str, Any]) -> None:
+        """One point on the curve of each of these numbers."""
+        if not self._installed:
+            return
+        from tensorboard.compat.proto.summary_pb2 import Summary
+
+        scalars = [
+            Summary.Value(tag=name, simple_value=value)
+            for name, value in numbers.items()
+            if isinstance(value, float) and value == value
+        ]
+        self._write(step=step, summary=Summary(value=scalars))
+
+    def forget_after(self, step: int) -> None:
+        """A run went back to this step: TensorBoard drops what was written after it."""
+        if not self._installed:
+            return
+        from tensorboard.compat.proto.event_pb2 import SessionLog
+
+        self._write(step=step + 1, session_log=SessionLog(status=SessionLog.START))
+
+    def _write(self, **fields: Any) -> None:
+        from tensorboard.compat.proto.event_pb2 import Event
+        from tensorboard.summary.writer.event_file_writer import EventFileWriter
+
+        if self._writer is None:
+            self._writer = EventFileWriter(str(self._folder), flush_secs=1)
+        self._writer.add_event(Event(wall_time=time.time(), **fields))
+
+    def close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()

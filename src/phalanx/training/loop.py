@@ -5,12 +5,10 @@ import dataclasses
 import math
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
-from typing import Any
-
-import numpy as np
 
 from phalanx.agents import AGENTS, agent_path
 from phalanx.compiled.rule import compile_s
@@ -18,17 +16,15 @@ from phalanx.configs import ZOO
 from phalanx.display import progress_display, span
 from phalanx.envs.auto import MANY
 from phalanx.errors import RunError, WorkerError
-from phalanx.learn.sampler import Stopped
+from phalanx.learn.rollout import Stopped
 from phalanx.settings.fields import without_effect
-from phalanx.training.builders import choose_num_envs
 from phalanx.training.checkpoint import last_checkpoint, read_facts
-from phalanx.training.compile_first import compile_cage2, compile_networks
 from phalanx.training.config import TrainConfig
 from phalanx.training.folder import RunFolder, open_new
-from phalanx.training.on_pool import is_compiled, is_gaussian
-from phalanx.training.recipe import Network
+from phalanx.training.recipe import Network, choose_num_envs, compile_cage2, compile_networks
 from phalanx.training.run import Run, check_same_settings, elapsed_before
 from phalanx.training.schedules import progress_of
+from phalanx.training.update_record import mean
 
 
 def train(
@@ -51,25 +47,29 @@ def train(
         raise RunError(
             f"there is no run with a checkpoint in {config.resume}; give a run folder to --resume"
         )
-    start = None if config.resume is not None else find_start(config.start_from)
-    folder = (
-        RunFolder(config.resume, goes_on=True)
-        if config.resume is not None
-        else open_new(config.output_dir, config.name)
-    )
-    path, run = folder.path, None
-    try:
-        if config.resume is None and folder.checkpoint.exists():
-            raise RunError(f"{path} holds a run already; give another --name, or --resume {path}")
+    if config.resume is None:
+        start = find_start(config.start_from)
+        folder = open_new(config.output_dir, config.name)
+    else:
+        folder = RunFolder(config.resume, goes_on=True)
+    with contextlib.ExitStack() as at_end:
+        at_end.callback(folder.close)
+        at_end.callback(folder.remove_if_empty)  # while it is still ours
+        if threading.current_thread() is threading.main_thread():  # as Ctrl-C until the loop begins
+            before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+            at_end.callback(signal.signal, signal.SIGTERM, before)
         if config.resume is not None:
             config = _check_that_it_can_go_on(config, folder)
+        elif folder.checkpoint.exists():
+            path = folder.path
+            raise RunError(f"{path} holds a run already; give another --name, or --resume {path}")
         for name, what in without_effect(config).items():
             print(f"phalanx: {name} has no effect here, it is for {what}", file=sys.stderr)
         is_chosen, measured = config.num_envs == "auto", ""
-        before, plays_here = compile_s(), config.env == "cage2" and config.runner == "local"
+        compiled_s, plays_here = compile_s(), config.env == "cage2" and config.runner == "local"
         if plays_here:
             compile_cage2(config, network)
-        if config.num_envs == "auto" and config.env == "cage2":
+        if is_chosen and config.env == "cage2":
             with progress_display(None, progress) as display:
                 task = display.add_task("", total=None, note="")
                 display.update(task, description="trying numbers of environments")
@@ -78,6 +78,7 @@ def train(
             measured = ", ".join(f"{n}: {speed / 1000:,.0f}" for n, speed in speeds.items())
             measured = f", by thousand turns/s measured here ({measured})"
         run = Run(config, folder, network)
+        at_end.callback(run.recipe.close)
         if config.config is not None and config.config in ZOO.values():
             run.notes.append(
                 f"settings for {config.env_name} as we tried them: configs/zoo/{config.config.name}"
@@ -87,9 +88,9 @@ def train(
             run.notes.append(_choice(run, measured))
         for note in run.notes:
             print(note)
-        if not plays_here and is_compiled(run.learner.stepper):
-            compile_networks(run.config, is_gaussian(run.learner.stepper))
-        run.compile_s = compile_s() - before
+        if not plays_here:
+            compile_networks(run.config, run.learner.stepper)
+        run.compile_s = compile_s() - compiled_s
         if config.resume is None:
             if start is not None:
                 run.begin_with(start)
@@ -98,13 +99,6 @@ def train(
         else:
             run.load()
         _loop(run, on_update, progress)
-    finally:
-        try:
-            if run is not None:
-                run.recipe.close()
-        finally:
-            folder.remove_if_empty()  # while it is still ours
-            folder.close()
     return run
 
 
@@ -167,17 +161,21 @@ def _loop(run: Run, on_update: Callable[[Run], None], progress: bool | None) -> 
     for sampler in run.source.samplers:
         sampler.stop = over
     run.sampler.listen(run.record_fault)
-    with _shown(run, progress) as show, stopped, _saved_if_workers_fail(run):
-        while run.progress < 1 and not run.enough and not over():
-            before = run.updates // run.config.checkpoint_every
-            try:
+    with _shown(run, progress) as show, stopped:
+        try:
+            while run.progress < 1 and not run.enough and not over():
+                before = run.updates // run.config.checkpoint_every
                 if run.step() is not False:
                     show()
                     on_update(run)
-            except Stopped:
-                break
-            if run.updates // run.config.checkpoint_every > before:
-                run.save()
+                if run.updates // run.config.checkpoint_every > before:
+                    run.save()
+        except Stopped:
+            pass
+        except WorkerError:  # what was learnt before environments failed too often is kept
+            run.save()
+            run.end("failed")
+            raise
         run.rest()
         run.save()
     run.stopped = stopped.asked and run.progress < 1
@@ -216,46 +214,28 @@ def how_it_goes(run: Run) -> str:
     """Episodes, speed, returns by kind, and how well a workflow is followed."""
     if not run.updates:
         return "before its first update"
-    means = {
-        name: np.mean([e.total for e in run.recent if e.kind == name])
-        for name in dict.fromkeys(e.kind for e in run.recent)
-    }
-    reds = ", ".join(f"{name} {mean:.1f}" for name, mean in sorted(means.items()))
-    speed, learning = run.episodes / run.spent_s, run.seconds["learn"] / run.spent_s
-    words = [f"{run.episodes:,} episodes", f"{speed:,.0f} a second", reds]
-    words.append(f"learning {learning:.0%}")
-    words.append(run.extension.in_words(run.recent))
-    return " · ".join(word for word in words if word)
+    kinds = sorted({e.kind for e in run.recent})
+    means = {name: mean([e.total for e in run.recent if e.kind == name]) for name in kinds}
+    words = (
+        f"{run.episodes:,} episodes",
+        f"{run.episodes / run.spent_s:,.0f} a second",
+        ", ".join(f"{name} {value:.1f}" for name, value in means.items()),
+        f"learning {run.seconds['learn'] / run.spent_s:.0%}",
+        run.extension.in_words(run.recent),
+    )
+    return " · ".join(filter(None, words))
 
 
-@contextlib.contextmanager
-def _saved_if_workers_fail(run: Run) -> Iterator[None]:
-    """What was learnt before environments failed too often is kept."""
-    try:
-        yield
-    except WorkerError:
-        run.save()
-        run.end("failed")
-        raise
-
-
-class _Stop:
+class _Stop(contextlib.ExitStack):
     """Ctrl-C and SIGTERM end the run after the update that is under way."""
 
-    def __init__(self) -> None:
-        self.asked = False
-        self._before: dict[int, Any] = {}
+    asked = False
 
-    def __enter__(self) -> None:
-        try:
+    def __enter__(self) -> "_Stop":
+        if threading.current_thread() is threading.main_thread():  # others cannot be asked
             for number in (signal.SIGINT, signal.SIGTERM):
-                self._before[number] = signal.signal(number, self._ask)
-        except ValueError:  # not the main thread: nobody can ask
-            pass
-
-    def __exit__(self, *_exception: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
+                self.callback(signal.signal, number, signal.signal(number, self._ask))
+        return self
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
         self.asked = True

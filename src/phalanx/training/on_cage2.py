@@ -1,5 +1,6 @@
 """The compiled CAGE-2: its networks, its orders, and the policies that play it."""
 
+import copy
 from itertools import pairwise
 from typing import Any
 
@@ -10,49 +11,77 @@ from phalanx.cage2.batch import Batch
 from phalanx.cage2.rules.observation import OBS_SIZES, TRUTH_SIZE
 from phalanx.cage2.rules.scenario import NUM_ACTIONS, useful_actions
 from phalanx.cage2.rules.scoring import NO_ORDERS, Orders, make_orders
-from phalanx.cage2.settings import kinds_of_episodes
 from phalanx.cage2.workflow import NUM_ORDERS, parse_order
 from phalanx.compiled.team import ThreadTeam
 from phalanx.errors import ConfigError
-from phalanx.learn.cage2.sampler import CompiledSampler
+from phalanx.learn.cage2.sampler import Cage2Sampler, CompiledSampler
 from phalanx.learn.compiled.policy import Policy
 from phalanx.learn.compiled.stepper import CompiledStepper
 from phalanx.machine import total_memory
-from phalanx.training.cage2_extension import Cage2Extension
 from phalanx.training.config import TrainConfig
 from phalanx.training.recipe import (
     Network,
     Recipe,
     count_threads,
+    import_torch,
     is_ahead,
-    open_learner,
-    open_source,
+    plain_is_asked,
+    recipe_of,
 )
 
 BESIDES = 10  # numbers of a step beside what is observed: action, reward, value, ...
 
 
-def on_cage2(config: TrainConfig, _network: Network | None, first_index: int = 0) -> Recipe:
-    """Fused kernels on the CPU, for the built-in networks."""
+def on_cage2(config: TrainConfig, network: Network | None, first_index: int = 0) -> Recipe:
+    """Fused kernels on the CPU for the built-in networks; for others, and on GPUs, plain torch."""
     batches = open_batches(config, first_index)
-    policy = make_policy(config)
-    samplers = [
-        CompiledSampler(batch, policy.copy(), config.update_steps, **sampler_options(config, batch))
-        for batch in batches
-    ]
-    threads = count_threads(config)
-    team = batches[0].team if len(batches) == 1 and not is_ahead(config) else ThreadTeam(threads)
-    stepper = CompiledStepper(policy, team, config.minibatch_size)
-    source = open_source(config, samplers)
-    kinds = kinds_of_episodes(config.red_agent)
-    extension = Cage2Extension(config)
-    return Recipe(source, open_learner(config, stepper), "cpu", threads, kinds, extension=extension)
+    is_alone = len(batches) == 1 and not is_ahead(config)
+    stepper, device = open_stepper(config, network, batches[0].team if is_alone else None)
+    samplers = [open_sampler(config, batch, stepper) for batch in batches]
+    return recipe_of(config, samplers, stepper, device)
+
+
+def open_stepper(
+    config: TrainConfig, network: Network | None, team: ThreadTeam | None = None
+) -> tuple[Any, str]:
+    """Who computes steps: compiled, with torch, or of the user's own; and on what device.
+
+    team: threads that nobody else uses meanwhile.
+    """
+    policy, threads = make_policy(config), count_threads(config)
+    if not plain_is_asked(config, network):
+        return CompiledStepper(policy, team or ThreadTeam(threads), config.minibatch_size), "cpu"
+    import_torch(config)
+    from phalanx.learn.torch.heads import Categorical
+    from phalanx.learn.torch.networks import ActorCritic, build_own_network, find_device
+    from phalanx.learn.torch.stepper import TorchStepper
+
+    device = find_device(config.device)
+    module: Any = ActorCritic(policy)
+    if network is not None:
+        obs = np.zeros((2, policy.obs_size), np.float32)
+        module = build_own_network(network, obs, policy.truth_size, NUM_ACTIONS)
+    module.to(device)
+    return TorchStepper(module, Categorical(), threads, config.compile), device.type
+
+
+def open_sampler(config: TrainConfig, batch: Batch, stepper: Any) -> Cage2Sampler:
+    """Who plays, with a copy of the stepper's networks."""
+    turns, options = config.update_steps, sampler_options(config, batch)
+    if isinstance(stepper, CompiledStepper):
+        return CompiledSampler(batch, stepper.policy.copy(), turns, **options)
+    from phalanx.learn.cage2.torch_sampler import TorchSampler
+
+    truth_size = policy_sizes(config)["truth_size"]
+    return TorchSampler(
+        batch, copy.deepcopy(stepper.module), turns, truth_size=truth_size, **options
+    )
 
 
 def check_memory(config: TrainConfig) -> None:
     """Refuse rollouts that this machine cannot hold, before minutes are spent on trying."""
-    width = OBS_SIZES[config.observation] + condition_size(config)
-    width += (TRUTH_SIZE if config.critic_truth else 0) + BESIDES
+    sizes = policy_sizes(config)
+    width = sizes["obs_size"] + sizes["truth_size"] + BESIDES
     needed = int(config.num_envs) * config.update_steps * width * 4 * (1 + is_ahead(config))
     if needed > total_memory():
         raise ConfigError(

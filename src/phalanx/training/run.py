@@ -7,42 +7,33 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from phalanx.envs.faults import Fault
 from phalanx.errors import CheckpointError, RunError
-from phalanx.learn.normalise import RETURNS
-from phalanx.learn.rollout import Rollout, columns_of
+from phalanx.learn.rollout import Arrays, Rollout, columns_of
 from phalanx.machine import describe_versions, peak_memory_mb
 from phalanx.settings.fields import check_same
 from phalanx.statistics import interval
-from phalanx.training.builders import open_recipe
 from phalanx.training.checkpoint import (
     GAMES,
-    LEARNT,
-    Arrays,
+    RECENT,
+    SECONDS,
+    TABLES,
     last_checkpoint,
     load_checkpoint,
     save_checkpoint,
 )
 from phalanx.training.config import TrainConfig
-from phalanx.training.facts import RECENT
-from phalanx.training.facts import TABLES as GOES_BACK
-from phalanx.training.folder import RunFolder
-from phalanx.training.recipe import Network
+from phalanx.training.folder import Columns, RunFolder, read_table
+from phalanx.training.recipe import Network, open_recipe
+from phalanx.training.saved_networks import as_flags, misfits
 from phalanx.training.schedules import entropy_weight_at, learning_rate_at, progress_of
 from phalanx.training.sources import InStep, Replay
-from phalanx.training.tables import Columns, read_table
-from phalanx.training.update_record import Episode, Tally, episodes_of
+from phalanx.training.update_record import Episode, UpdateRecord, episodes_of, mean
 
-BEFORE = ("update", "episodes", "steps", "return")
-SCHEDULES = ("learning_rate", "entropy_weight")
-AFTER = (
-    "policy_loss", "value_loss", "entropy", "kl", "clip_fraction", "explained_variance",
-    "grad_norm", "epochs", "lag", "dropped_steps", "collect_s", "learn_s", "elapsed_s", "wall_time",
-)  # fmt: skip
 MAY_CHANGE = (
     "total_episodes", "total_steps", "duration", "num_threads", "checkpoint_every", "num_workers",
     "step_timeout", "max_restarts", "ray_address", "cpus_per_sampler",
@@ -50,11 +41,8 @@ MAY_CHANGE = (
 LONGEST_TEXT = 50_000  # of a traceback: readers of CSV have a limit
 FAULT_COLUMNS = ("update", "env", "worker", "exit_code", "signal", "lost", "what", "traceback")
 EPISODE_COLUMNS = ("update", "env", "kind", "length", "return")
+COUNTED = ("updates", "episodes", "steps", "seconds")  # goes on from a checkpoint
 REPLAYED = 16  # past rollouts that --replay chooses from
-SIZED = (
-    "env", "observation", "hidden", "condition", "workflow", "critic_truth", "network",
-    "normalize_observation",
-)  # fmt: skip
 
 
 class Run:
@@ -63,24 +51,17 @@ class Run:
     def __init__(
         self, config: TrainConfig, folder: RunFolder, network: Network | None = None
     ) -> None:
-        self.config, self.folder = config, folder
-        self.recipe = open_recipe(config, network)
-        self.config = self.recipe.settled or config
+        self.folder, self.recipe = folder, open_recipe(config, network)
+        self.config, self.extension = self.recipe.config, self.recipe.extension
         self.source, self.learner = self.recipe.source, self.recipe.learner
         self.workers = self.source if config.algo == "a3c" else None
-        self._heard_at = 0.0
-        self.extension = self.recipe.extension
-        kinds = (f"return_{kind}" for kind in self.recipe.kinds)
-        schedules = SCHEDULES + self.extension.schedule_columns
-        self.columns = (*BEFORE, *kinds, *self.extension.columns, *schedules, *AFTER)
-        self.episode_columns = EPISODE_COLUMNS + self.extension.episode_columns
-        self.returns = self.recipe.intake.returns if self.recipe.intake is not None else None
-        again = config.replay if config.algo == "impala" else 0
-        self.replay = Replay(again, REPLAYED, np.random.default_rng([config.seed, 3]))
+        replayed = config.replay if config.algo == "impala" else 0
+        self.replay = Replay(replayed, REPLAYED, np.random.default_rng([config.seed, 3]))
         self.updates = self.episodes = self.steps = self.dropped_steps = 0
         self.lags: Counter[int] = Counter()
         self.rollouts: Counter[str] = Counter()  # learnt from, or dropped because too old
-        self.seconds = {"collect": 0.0, "learn": 0.0, "other": 0.0}
+        self.seconds = dict.fromkeys(SECONDS, 0.0)
+        self._since = 0.0  # when the time that is not in `seconds` began
         self.compile_s = 0.0  # before the first update, and in none of these seconds
         self.recent: deque[Episode] = deque(maxlen=RECENT)
         self.schedule_progress = 0.0  # that of the last update: what its schedules went by
@@ -98,20 +79,18 @@ class Run:
 
     def __repr__(self) -> str:
         returns = [episode.total for episode in self.recent]
-        mean = f"mean return {_mean(returns):.2f} of the last {len(returns):,}, " if returns else ""
-        return f"<Run: {self.state}, {self.episodes:,} episodes, {mean}{self.folder.path}>"
+        words = f"mean return {mean(returns):.2f} of the last {len(returns):,}, " if returns else ""
+        return f"<Run: {self.state}, {self.episodes:,} episodes, {words}{self.folder.path}>"
 
     def read_updates(self) -> Columns:
         """A column of numbers for each name in updates.csv; pandas.DataFrame takes it as it is."""
-        return self._read("updates")
+        self.folder.flush()
+        return read_table(self.folder.path)
 
     def read_episodes(self) -> Columns:
         """The same of episodes.csv."""
-        return self._read("episodes")
-
-    def _read(self, name: str) -> Columns:
         self.folder.flush()
-        return read_table(self.folder.path, name)
+        return read_table(self.folder.path, "episodes")
 
     @property
     def progress(self) -> float:
@@ -135,22 +114,31 @@ class Run:
 
     def step(self) -> bool:
         """One update: sample, learn, record; or what workers did meanwhile, which may be nothing"""
-        if self.workers is not None:
-            self.schedule_progress = self.progress
-            self.workers.tell_time(self.elapsed_s)
-            return self._record_workers(self.workers.hear)
-        tally = self._learn()
-        learnt = time.perf_counter()
-        self.record(tally)
-        self.seconds["collect"] += tally.collect_s
-        self.seconds["learn"] += tally.learn_s
-        self.seconds["other"] += time.perf_counter() - learnt
-        return True
+        self.schedule_progress = self.progress
+        if self.workers is None:
+            self._since = time.perf_counter()  # what others did since the last update is not ours
+            return self._record_all(lambda: [self._update()])
+        self.workers.tell_time(self.elapsed_s)
+        return self._record_all(self.workers.hear)
 
-    def _learn(self) -> Tally:
+    def _record_all(self, updates: Callable[[], list[UpdateRecord]]) -> bool:
+        """What updates gave, and the time that they took: that of workers is spent side by side."""
+        self._since = self._since or time.perf_counter()
+        records = updates()
+        for one in records:
+            self.record(one)
+        side_by_side = 1 if self.workers is None else self.workers.num_workers
+        collect_s = sum(one.collect_s for one in records) / side_by_side
+        learn_s = sum(one.learn_s for one in records) / side_by_side
+        before, self._since = self._since, time.perf_counter()
+        other_s = self._since - before - collect_s - learn_s
+        for name, spent in zip(SECONDS, (collect_s, learn_s, other_s), strict=True):
+            self.seconds[name] += spent
+        return bool(records)
+
+    def _update(self) -> UpdateRecord:
         """Sample, learn."""
-        c, f = self.config, self.progress
-        self.schedule_progress = f
+        c, f = self.config, self.schedule_progress
         began = time.perf_counter()
         shaped = self.extension.shaping(f)
         self.extension.before_update(self.source.samplers, f)
@@ -162,41 +150,41 @@ class Run:
             self.rollouts["dropped" if nothing else "learnt"] += 1
         collected = time.perf_counter()
         rate, entropy_weight = learning_rate_at(c, f), entropy_weight_at(c, f)
-        if self.recipe.intake is not None:
-            rollout = self.recipe.intake(rollout)
+        rollout = self.recipe.intake(rollout)
         metrics = self.learner.update(rollout, rate, entropy_weight)
         for old in self.replay.add(rollout):
             self.learner.update(old, rate, entropy_weight)
         self.extension.after_update(rollout, f)
         learnt = time.perf_counter()
-        lags, counts = np.unique(self.updates - rollout.versions, return_counts=True)
-        return Tally(
+        return UpdateRecord(
             updates=1, steps=rollout.rewards.size, dropped=dropped,
-            lags=dict(zip(lags.tolist(), counts.tolist(), strict=True)),
-            episodes=episodes_of(rollout, self.recipe.kinds), rate=rate,
+            lags=Counter((self.updates - rollout.versions).tolist()),
+            episodes=episodes_of(rollout, self.extension.kinds), rate=rate,
             entropy_weight=entropy_weight, metrics=metrics,
             collect_s=collected - began, learn_s=learnt - collected,
         )  # fmt: skip
 
-    def record(self, tally: Tally) -> None:
+    def record(self, update: UpdateRecord) -> None:
         """Count what updates gave, and write it down."""
-        self.updates += tally.updates
-        self.steps += tally.steps
-        self.dropped_steps += tally.dropped
-        self.lags.update(tally.lags)
-        self._check(tally.metrics)
+        self.updates += update.updates
+        self.steps += update.steps
+        self.dropped_steps += update.dropped
+        self.lags.update(update.lags)
+        wrong = [name for name, value in update.metrics.items() if not math.isfinite(value)]
+        if wrong:
+            self._fail(f"a {wrong[0]} that is no number")
+        means = self._record_episodes(update.episodes)
         row = {
-            "update": self.updates, "steps": self.steps,
-            **self._record_episodes(tally.episodes),
-            **self.extension.update_row(tally.episodes, self.schedule_progress),
-            "episodes": self.episodes, "learning_rate": tally.rate,
-            "entropy_weight": tally.entropy_weight, "lag": tally.lag,
-            "dropped_steps": tally.dropped, "collect_s": tally.collect_s, "learn_s": tally.learn_s,
-            "elapsed_s": self.elapsed_s,
+            "update": self.updates, "episodes": self.episodes, "steps": self.steps, **means,
+            **self.extension.figures(update.episodes),
+            "learning_rate": update.rate, "entropy_weight": update.entropy_weight,
+            **self.extension.schedules(self.schedule_progress), **update.metrics,
+            "lag": max(update.lags), "dropped_steps": update.dropped,
+            "collect_s": update.collect_s, "learn_s": update.learn_s, "elapsed_s": self.elapsed_s,
             "wall_time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            **tally.metrics,
         }  # fmt: skip
-        self.folder.table("updates").add(self.columns, [[_short(row[n]) for n in self.columns]])
+        values = [f"{one:.6g}" if isinstance(one, float) else one for one in row.values()]
+        self.folder.table("updates").add(tuple(row), [values])
         self.folder.events.add(self.steps, row)
 
     def end(self, state: str) -> None:
@@ -212,23 +200,8 @@ class Run:
     def rest(self) -> None:
         """Let workers stop, and record what they have finished; no more time is counted."""
         if self.workers is not None:
-            self._record_workers(self.workers.finish)
+            self._record_all(self.workers.finish)
         self._ended = time.monotonic()
-
-    def _record_workers(self, hear: Callable[[], list[Tally]]) -> bool:
-        """What workers did, and the time that it took: theirs is spent side by side."""
-        self._heard_at = self._heard_at or time.perf_counter()
-        tallies, side_by_side = hear(), self.source.num_workers
-        for tally in tallies:
-            self.record(tally)
-        collect_s = sum(tally.collect_s for tally in tallies) / side_by_side
-        learn_s = sum(tally.learn_s for tally in tallies) / side_by_side
-        now = time.perf_counter()
-        self.seconds["collect"] += collect_s
-        self.seconds["learn"] += learn_s
-        self.seconds["other"] += now - self._heard_at - collect_s - learn_s
-        self._heard_at = now
-        return bool(tallies)
 
     def _without_the_too_old(self, rollout: Rollout) -> tuple[Rollout, int]:
         """PPO learns from columns begun with weights at most `sync_every` updates old."""
@@ -238,19 +211,14 @@ class Run:
         kept = columns_of(rollout, np.flatnonzero(fresh))
         return kept, rollout.rewards.size - kept.rewards.size
 
-    def _check(self, metrics: dict[str, float]) -> None:
-        """Stop at a loss that is no number; the weights that gave it are kept beside the last."""
-        wrong = [name for name, value in metrics.items() if not math.isfinite(value)]
-        if wrong:
-            last = self.folder.checkpoint
-            failed = last.with_name("failed.npz")
-            self.save(failed)
-            self.end("failed")
-            before = f", {last.name} those of the last checkpoint before" if last.exists() else ""
-            raise RunError(
-                f"update {self.updates} gave a {wrong[0]} that is no number; {failed} holds the "
-                f"weights after it{before}; try a lower --learning-rate"
-            )
+    def _fail(self, what: str) -> NoReturn:
+        """Stop at weights that are good for nothing, and name those that were kept."""
+        self.end("failed")
+        last = self.folder.checkpoint
+        kept = "there is no checkpoint of the time before"
+        if last.exists():
+            kept = f"{last} holds the weights of the checkpoint before"
+        raise RunError(f"update {self.updates} gave {what}; {kept}; try a lower --learning-rate")
 
     def _record_episodes(self, ended: list[Episode]) -> dict[str, float]:
         """Log episodes; their mean returns, in all and by kind."""
@@ -259,12 +227,13 @@ class Run:
         rows = [
             (self.updates, e.env, e.kind, e.length, round(e.total, 4), *add_row(e)) for e in ended
         ]
-        self.folder.table("episodes").add(self.episode_columns, rows)
+        names = EPISODE_COLUMNS + self.extension.episode_columns
+        self.folder.table("episodes").add(names, rows)
         self.recent.extend(e._replace(total=round(e.total, 4)) for e in ended)
-        means = {"return": _mean([e.total for e in ended])}
-        for name in self.recipe.kinds:
-            means[f"return_{name}"] = _mean([e.total for e in ended if e.kind == name])
-        return means
+        kinds = {f"return_{name}": name for name in self.extension.kinds}
+        return {"return": mean([e.total for e in ended])} | {
+            name: mean([e.total for e in ended if e.kind == kind]) for name, kind in kinds.items()
+        }
 
     def record_fault(self, fault: Fault) -> None:
         """Log what failed in the environments, at once: a run that is killed has it on disk."""
@@ -283,20 +252,19 @@ class Run:
 
     # --- continuing -------------------------------------------------------------------------------
 
-    def save(self, path: Any = None) -> None:
+    def save(self) -> None:
         """A checkpoint from which `load` continues bit for bit."""
         arrays, facts = self._saved()
+        if not all(np.isfinite(one).all() for one in arrays.values() if one.dtype.kind == "f"):
+            self._fail("weights that are no numbers")
         facts |= {
+            **{name: getattr(self, name) for name in COUNTED},
             "config": self.config.as_dict(),
-            "updates": self.updates,
-            "episodes": self.episodes,
-            "steps": self.steps,
-            "seconds": self.seconds,
             "elapsed_s": self.elapsed_s,
             "recent": list(self.recent),
-            "tables": {name: self.folder.table(name).size() for name in GOES_BACK},
+            "tables": {name: self.folder.table(name).size() for name in TABLES},
         }
-        save_checkpoint(path or self.folder.checkpoint, arrays, facts)
+        save_checkpoint(self.folder.checkpoint, arrays, facts)
 
     def _saved(self) -> tuple[Arrays, dict[str, Any]]:
         """What was learnt, and the games under way; those of samplers that play ahead are not."""
@@ -304,27 +272,30 @@ class Run:
         if isinstance(self.source, InStep):
             for name, array in self.sampler.save().items():
                 arrays[f"{GAMES}{name}"] = array
-        arrays |= self.extension.save()
-        if self.returns is not None:
-            arrays |= self.returns.save(RETURNS)
-        return arrays, facts
+        return arrays | self._saved_beside(), facts
+
+    def _saved_beside(self) -> Arrays:
+        """What goes with the networks."""
+        return self.extension.save() | self.recipe.intake.save()
+
+    def _load_beside(self, arrays: Arrays) -> None:
+        self.extension.load(arrays)
+        self.recipe.intake.load(arrays)
 
     def begin_with(self, path: Path) -> None:
         """Begin with what another run has learnt; with its optimiser, if the file has that too."""
         arrays, facts = load_checkpoint(last_checkpoint(path))
         mine, my_facts = self.learner.save()
-        if not _have_equal_sizes(arrays, mine | self.learner.stepper.optimiser()):
+        if misfits(arrays, mine | self.learner.stepper.optimiser()):
             raise CheckpointError(
                 f"cannot start from {path}: its networks are not of these sizes; give it the "
-                f"settings of that run{_as_flags(facts.get('config', {}), self.config)}"
+                f"settings of that run{as_flags(facts.get('config', {}), self.config)}"
             )
         if "adam_steps" not in facts:  # exported: the weights alone
             arrays, facts = mine | arrays, my_facts
         try:
             self.learner.load(arrays, my_facts | facts)
-            self.extension.load(arrays)
-            if self.returns is not None and f"{RETURNS}_var" in arrays:
-                self.returns.load(RETURNS, arrays)
+            self._load_beside(self._saved_beside() | arrays)  # it may not have had such
         except _UNFIT as error:
             raise CheckpointError(f"cannot start from {path} ({error!s:.200})") from None
 
@@ -332,31 +303,25 @@ class Run:
         """Continue from the last checkpoint; one that does not fit is refused in one line."""
         template = self._saved()[0] | self.learner.stepper.optimiser()
         arrays, facts = load_checkpoint(self.folder.checkpoint, template)
+        check_same_settings(self.folder.path, self.config, facts)
+        games = {k.removeprefix(GAMES): v for k, v in arrays.items() if k.startswith(GAMES)}
         try:
-            self._load(arrays, facts)
+            self.learner.load(arrays, facts)
+            if isinstance(self.source, InStep):
+                self.sampler.load(games)
+            self._load_beside(arrays)
+            for name in COUNTED:
+                setattr(self, name, facts[name])
+            self.recent.extend(Episode(*values) for values in facts["recent"])
+            for name in TABLES:
+                self.folder.table(name).cut(facts["tables"][name])
         except _UNFIT as error:
             raise CheckpointError(
                 f"{self.folder.checkpoint} does not fit this run ({error!s:.200})"
             ) from None
-
-    def _load(self, arrays: Any, facts: dict[str, Any]) -> None:
-        check_same_settings(self.folder.path, self.config, facts)
-        games = {k.removeprefix(GAMES): v for k, v in arrays.items() if k.startswith(GAMES)}
-        self.learner.load(arrays, facts)
-        if isinstance(self.source, InStep):
-            self.sampler.load(games)
-        self.extension.load(arrays)
-        if self.returns is not None:
-            self.returns.load(RETURNS, arrays)
-        self.updates, self.episodes = facts["updates"], facts["episodes"]
-        self.steps = facts["steps"]
-        self.seconds = facts["seconds"]
         self._before_s = elapsed_before(facts)
         if self.workers is not None:
             self.workers.go_on_from(self.episodes, self.steps)
-        self.recent.extend(Episode(*values) for values in facts["recent"])
-        for name in GOES_BACK:
-            self.folder.table(name).cut(facts["tables"][name])
         self.folder.events.forget_after(self.steps)
         self.faults_recorded = self.folder.count_rows("faults")  # what failed has failed
 
@@ -375,40 +340,11 @@ def check_same_settings(folder: Path, config: TrainConfig, facts: dict[str, Any]
     check_same(folder, config.as_dict(), facts.get("config", {}), MAY_CHANGE, "trained")
 
 
-def _have_equal_sizes(arrays: Arrays, mine: Arrays) -> bool:
-    """Whether arrays have all weights of these, each of the same shape and kind."""
-    both = [(array, mine[name]) for name, array in arrays.items() if name in mine]
-    weights = [{name for name in some if name.startswith(LEARNT)} for some in (arrays, mine)]
-    return weights[0] == weights[1] and all(
-        (theirs.shape, theirs.dtype) == (ours.shape, ours.dtype) for theirs, ours in both
-    )
-
-
-def _as_flags(theirs: dict[str, Any], config: TrainConfig) -> str:
-    """The settings that decide the sizes of networks, where another run had others."""
-    mine = config.as_dict()
-    names = [name for name in SIZED if name in theirs and theirs[name] != mine[name]]
-    flags = [f"--{name.replace('_', '-')} {_word(theirs[name])}" for name in names]
-    return f": {' '.join(flags)}" if flags else ""
-
-
-def _word(value: Any) -> str:
-    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
-
-
-def _mean(values: list[float]) -> float:
-    return float(np.mean(values)) if values else math.nan
-
-
-def _short(value: Any) -> Any:
-    return f"{value:.6g}" if isinstance(value, float) else value
-
-
 def summary(run: Run, state: str) -> dict[str, Any]:
     """The facts of a run, as summary.json has them."""
     seconds = run.spent_s
     returns = {"all": [e.total for e in run.recent]}
-    for name in run.recipe.kinds:
+    for name in run.extension.kinds:
         returns[name] = [e.total for e in run.recent if e.kind == name]
     return {
         "algorithm": run.config.algo,
@@ -437,10 +373,7 @@ def summary(run: Run, state: str) -> dict[str, Any]:
         "threads": run.recipe.threads,
         "lag": {str(lag): count for lag, count in sorted(run.lags.items())},
         "dropped_steps": run.dropped_steps,
-        "rollouts": {
-            "received": run.rollouts.total(),
-            "learnt": run.rollouts["learnt"],
-            "dropped": run.rollouts["dropped"],
-        },
+        "rollouts": {"received": run.rollouts.total()}
+        | {what: run.rollouts[what] for what in ("learnt", "dropped")},
         "versions": describe_versions(),
     }

@@ -10,6 +10,7 @@ from gymnasium import spaces
 
 from phalanx.arrays_file import Declared
 from phalanx.errors import CheckpointError
+from phalanx.learn.compiled.actor import count_outputs
 from phalanx.learn.compiled.mlp import weight_count
 from phalanx.learn.normalise import SEEN
 from phalanx.training.checkpoint import LEARNT, load_checkpoint, read_facts
@@ -19,6 +20,10 @@ from phalanx.training.recipe import Network, import_torch, plain_is_asked
 
 NOT_SAVED_ONCE = {"normalize_observation": False, "normalize_reward": False}
 MINIBATCH = 256  # rows that a learner makes room for
+SIZED = (
+    "env", "observation", "hidden", "condition", "workflow", "critic_truth", "network",
+    "normalize_observation",
+)  # fmt: skip
 
 
 def saved_config(path: Path, facts: dict[str, Any]) -> TrainConfig:
@@ -43,29 +48,24 @@ def load_networks(
     if is_point and "theta" not in declared:  # continuous actions were once learnt by torch only
         config = replace(config, learner="torch")
     compiled = can_be_compiled(obs_space, action_space) and not plain_is_asked(config, network)
-    seen = statistics_of(config, obs_space, is_flat=compiled)
+    width, wanted = int(np.prod(obs_space.shape or ())), dict[str, tuple[int, ...]]()
     if compiled:
         check_has_weights(path, declared, network, built_in="theta" in declared)
-        outputs = int(np.prod(action_space.shape)) if is_point else int(action_space.n)
-        size = count_weights(int(np.prod(obs_space.shape)), outputs, config.hidden, 0)
-        size += outputs if is_point else 0  # a deviation for each
-        check_declared(path, {"theta": (size,), **seen}, declared)
+        outputs = count_outputs(action_space)
+        size = count_weights(width, outputs, config.hidden, 0)
+        wanted["theta"] = (size + outputs if is_point else size,)  # a deviation for each
     elif network is None:
         check_has_weights(path, declared, network, built_in=True)
-        check_declared(path, shapes_of_module(config, obs_space, action_space) | seen, declared)
-    else:
-        check_declared(path, seen, {k: v for k, v in declared.items() if k.startswith(SEEN)})
+        wanted = shapes_of_module(config, obs_space, action_space)
+    if sees_normalised(config, obs_space):  # then statistics must be beside the weights
+        shape = (width,) if compiled else obs_space.shape
+        wanted |= {f"{SEEN}_count": (), f"{SEEN}_mean": shape, f"{SEEN}_var": shape}
+    known = (
+        LEARNT if compiled or network is None else SEEN
+    )  # what users' own networks have is theirs
+    check_declared(path, wanted, {k: v for k, v in declared.items() if k.startswith(known)})
     actor, stepper, _device = open_networks(config, obs_space, action_space, network)
-    arrays, _ = load_checkpoint(path)
-    if seen:
-        stepper.seen.load(SEEN, arrays)
-    inner = stepper.inner if seen else stepper
-    if compiled:
-        inner.policy.theta[:] = arrays["theta"]
-    else:
-        from phalanx.learn.torch.weights import set_weights
-
-        set_weights(inner.module, arrays)
+    stepper.load_weights(load_checkpoint(path)[0])
     actor.set_weights(stepper.weights())
     return actor, stepper
 
@@ -85,29 +85,37 @@ def check_declared(
     path: Path, wanted: Mapping[str, tuple[int, ...]], declared: Mapping[str, Declared]
 ) -> None:
     """Compare weights with the settings beside them, before any network is built."""
-    learnt = {name: one for name, one in declared.items() if name.startswith(LEARNT)}
     needed = {
         name: Declared(shape, np.dtype(np.float64 if name.startswith(SEEN) else np.float32))
         for name, shape in wanted.items()
     }
-    for name in sorted(learnt.keys() | needed.keys()):
-        is_there, is_needed = learnt.get(name), needed.get(name)
-        if is_there is None or is_needed is None or is_there[:2] != is_needed[:2]:
-            raise CheckpointError(
-                f"{path}: the weights do not fit the settings beside them, or the environment: "
-                f"{name} is {is_there or 'missing'}, needed is {is_needed or 'no such'}; a network "
-                "of your own is named by --network module:factory"
-            )
+    for name in misfits(declared, needed):
+        raise CheckpointError(
+            f"{path}: the weights do not fit the settings beside them, or the environment: {name} "
+            f"is {declared.get(name, 'missing')}, needed is {needed.get(name, 'no such')}; a "
+            "network of your own is named by --network module:factory"
+        )
 
 
-def statistics_of(
-    config: TrainConfig, obs_space: Any, *, is_flat: bool
-) -> dict[str, tuple[int, ...]]:
-    """The statistics of observations that must be beside the weights, if they were normalised."""
-    if not sees_normalised(config, obs_space):
-        return {}
-    shape = (int(np.prod(obs_space.shape)),) if is_flat else obs_space.shape
-    return {f"{SEEN}_count": (), f"{SEEN}_mean": shape, f"{SEEN}_var": shape}
+def misfits(there: Mapping[str, Any], needed: Mapping[str, Any]) -> list[str]:
+    """Weights that only one side has, and arrays of both that differ in shape or kind."""
+    both = there.keys() & needed.keys()
+    missing = [name for name in there.keys() ^ needed.keys() if name.startswith(LEARNT)]
+    differ = [
+        name for name in both
+        if (there[name].shape, there[name].dtype) != (needed[name].shape, needed[name].dtype)
+    ]  # fmt: skip
+    return sorted(missing + differ)
+
+
+def as_flags(theirs: dict[str, Any], config: TrainConfig) -> str:
+    """The settings that decide the sizes of networks, where another run had others."""
+    mine, flags = config.as_dict(), ""
+    for name in SIZED:
+        if name in theirs and theirs[name] != mine[name]:
+            given = theirs[name] if isinstance(theirs[name], list) else [theirs[name]]
+            flags += f" --{name.replace('_', '-')} {','.join(map(str, given))}"
+    return flags and f":{flags}"
 
 
 def count_weights(obs_size: int, num_actions: int, hidden: tuple[int, ...], truth_size: int) -> int:

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from phalanx.learn.rollout import Rollout, columns_of
-from phalanx.learn.sampler import Sampler, Stopped
+from phalanx.learn.rollout import Rollout, Sampler, Stopped, columns_of
 
 Weights = Callable[[], Any]
 

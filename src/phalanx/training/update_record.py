@@ -1,5 +1,6 @@
 """What updates gave, in numbers: what a run writes to its tables, whoever computed it."""
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -26,14 +27,14 @@ class Episode(NamedTuple):
     """reward for that; not part of the return"""
 
 
-class Tally(NamedTuple):
+class UpdateRecord(NamedTuple):
     """One update, or several of one worker."""
 
     updates: int
     steps: int
     dropped: int
     """steps of them that were too old to learn from"""
-    lags: dict[int, int]
+    lags: Counter[int]
     """columns of the rollouts by the age of their weights, in updates"""
     episodes: list[Episode]
     rate: float
@@ -42,45 +43,29 @@ class Tally(NamedTuple):
     collect_s: float
     learn_s: float
 
-    @property
-    def lag(self) -> int:
-        """The age of the oldest weights."""
-        return max(self.lags)
-
 
 def episodes_of(rollout: Rollout, kinds: Sequence[str], first_env: int = 0) -> list[Episode]:
     """The episodes that ended in a rollout, and are to be counted."""
-    turns, envs = np.nonzero(rollout.counted)
-    returns = rollout.returns[turns, envs].astype(np.float64)
-    conducts = rollout.conducts[turns, envs]
+    r, ended = rollout, np.nonzero(rollout.counted)
+    notes = r.notes[["order", "fixes", "compliant", "score"]] if r.notes.dtype.names else r.notes
+    columns = (part[ended].tolist() for part in (r.kinds, r.lengths, r.returns, notes))
     return [
-        Episode(first_env + env, kinds[kind], *rest)
-        for env, kind, *rest in zip(
-            envs.tolist(), rollout.kinds[turns, envs].tolist(),
-            rollout.lengths[turns, envs].tolist(), returns.tolist(), conducts["order"].tolist(),
-            conducts["fixes"].tolist(), conducts["compliant"].tolist(),
-            conducts["score"].tolist(), strict=True,
-        )
-    ]  # fmt: skip
+        Episode(first_env + env, kinds[kind], length, total, *noted)
+        for env, kind, length, total, noted in zip(ended[1].tolist(), *columns, strict=True)
+    ]
 
 
-def added_up(tallies: Sequence[Tally]) -> Tally:
+def added_up(records: Sequence[UpdateRecord]) -> UpdateRecord:
     """Several as one: sums of what is counted, means of what is measured, the latest schedules."""
-    lags: Counter[int] = Counter()
-    for one in tallies:
-        lags.update(one.lags)
-    last = tallies[-1]
-    return Tally(
-        updates=sum(one.updates for one in tallies),
-        steps=sum(one.steps for one in tallies),
-        dropped=sum(one.dropped for one in tallies),
-        lags=dict(lags),
-        episodes=[episode for one in tallies for episode in one.episodes],
-        rate=last.rate,
-        entropy_weight=last.entropy_weight,
-        metrics={
-            name: float(np.mean([one.metrics[name] for one in tallies])) for name in last.metrics
-        },
-        collect_s=sum(one.collect_s for one in tallies),
-        learn_s=sum(one.learn_s for one in tallies),
+    last, counted = records[-1], ("updates", "steps", "dropped", "collect_s", "learn_s")
+    return last._replace(
+        **{name: sum(getattr(one, name) for one in records) for name in counted},
+        lags=sum((one.lags for one in records), Counter()),
+        episodes=[episode for one in records for episode in one.episodes],
+        metrics={name: mean([one.metrics[name] for one in records]) for name in last.metrics},
     )
+
+
+def mean(values: Sequence[float]) -> float:
+    """No number if there are no values."""
+    return float(np.mean(values)) if values else math.nan

@@ -70,16 +70,7 @@ class Traces:
     red: Array  # [E] our number of the red agent
     start: Array  # [E + 1] rows of episode e: start[e] up to start[e + 1]
     steps: dict[str, Array]  # by name without "st_", [T, ...]
-    initial: dict[
-        str, Array
-    ]  # the state at the beginning by the same names, [E, ...]; may be empty
-
-    def first(self, episodes: int) -> "Traces":
-        """The first few episodes only."""
-        start = self.start[: episodes + 1]
-        steps = {name: values[: start[-1]] for name, values in self.steps.items()}
-        initial = {name: values[:episodes] for name, values in self.initial.items()}
-        return Traces(self.path, self.rules, self.red[:episodes], start, steps, initial)
+    initial: dict[str, Array]  # the state at the beginning by the same names, [E, ...], or empty
 
 
 def read_folder(folder: Path) -> Iterator[Traces]:

@@ -17,7 +17,7 @@ from phalanx.learn.cage2.greedy import play_out
 from phalanx.learn.cage2.sampler import CompiledSampler
 from phalanx.learn.cage2.torch_sampler import TorchSampler
 from phalanx.learn.compiled.policy import Policy
-from phalanx.learn.torch.module import ActorCritic
+from phalanx.learn.torch.networks import ActorCritic
 
 HORIZON = 40
 FLAT = Shaping(np.ones(HORIZON, np.float32), 0.0, 1.0, 1.0, 0.0)
@@ -62,7 +62,7 @@ def test_the_compiled_step_judges_as_the_referee(rule: str) -> None:
         compliance = referee.compliant / np.maximum(1, referee.fixes)
         assert np.allclose(rollout.rewards[t] - rewards, 10 * compliance - score, atol=1e-4)
         score = 10 * compliance
-    last = rollout.conducts[-1]
+    last = rollout.notes[-1]
     assert np.array_equal(last["fixes"], referee.fixes)
     assert np.array_equal(last["compliant"], referee.compliant)
     assert np.array_equal(last["order"], drawn)
@@ -76,7 +76,7 @@ def test_delta_adds_up_to_lambda_times_compliance_over_ten_thousand_episodes() -
     earned = np.stack([plain.play(row.astype(np.int64)).rewards.copy() for row in rollout.actions])
     aligned = rollout.rewards.astype(np.float64) - earned.astype(np.float32)
     sums = aligned.reshape(4, HORIZON, 2500).sum(axis=1)
-    ended = rollout.conducts[HORIZON - 1 :: HORIZON]
+    ended = rollout.notes[HORIZON - 1 :: HORIZON]
     assert ended.size == 10_000
     wanted = 10 * ended["compliant"] / np.maximum(1, ended["fixes"])
     assert np.abs(ended["score"] - wanted).max() < 1e-5
@@ -85,7 +85,7 @@ def test_delta_adds_up_to_lambda_times_compliance_over_ten_thousand_episodes() -
 
 def test_per_fix_gives_or_takes_a_twentieth() -> None:
     rollout = make_sampler(all_orders("per_fix", 4.0)).collect(FLAT)
-    last = rollout.conducts[-1]
+    last = rollout.notes[-1]
     right = last["compliant"].astype(float)
     wrong = last["fixes"] - right
     assert np.allclose(last["score"], (right - wrong) * 4 / 20)
@@ -110,7 +110,7 @@ def test_gate_pays_for_fixes_that_evict_and_only_for_those() -> None:
         evicts = (batch.shown.infected_after >> targets) & 1 == 0
         wanted += np.where(right, np.where(evicts, 1, -1), -10 * is_fix(actions))
         seen |= {bool(one) for one in evicts[right]}
-    assert np.allclose(rollout.conducts[-1]["score"], wanted)
+    assert np.allclose(rollout.notes[-1]["score"], wanted)
     assert seen == {True, False}
 
 
@@ -121,7 +121,7 @@ def test_each_episode_draws_its_order_and_the_policy_is_told() -> None:
     codes = rollout.obs[:, :, 52:]
     assert np.array_equal(codes[0], CODES[first])
     assert np.array_equal(codes[HORIZON - 1], CODES[first])
-    second = rollout.conducts[2 * HORIZON - 1]["order"]
+    second = rollout.notes[2 * HORIZON - 1]["order"]
     assert np.array_equal(codes[HORIZON], CODES[second])
     assert (first != second).mean() > 0.95
     counts = np.bincount(np.concatenate([first, second]), minlength=NUM_ORDERS)
@@ -149,7 +149,7 @@ def test_the_torch_sampler_follows_the_same_orders() -> None:
     plain = make_sampler(all_orders(), kind=TorchSampler).collect(FLAT)
     same = (compiled.actions == plain.actions).all(axis=0)
     assert same.mean() > 0.97
-    assert np.array_equal(compiled.conducts[:, same], plain.conducts[:, same])
+    assert np.array_equal(compiled.notes[:, same], plain.notes[:, same])
     assert np.array_equal(compiled.truth[:, same], plain.truth[:, same])
     assert np.array_equal(compiled.obs[:, same], plain.obs[:, same])
 
@@ -171,9 +171,9 @@ def test_without_a_price_nothing_is_told_and_games_are_as_without_orders() -> No
     policy = one_policy(0, TRUTH_SIZE)
     judged = make_sampler(silent, policy=policy).collect(FLAT)
     free = make_sampler(NO_ORDERS, policy=policy).collect(FLAT)
-    for name in set(free._fields) - {"conducts"}:
+    for name in set(free._fields) - {"notes"}:
         assert getattr(judged, name).tobytes() == getattr(free, name).tobytes(), name
-    assert judged.conducts[-1]["fixes"].sum() > 0
+    assert judged.notes[-1]["fixes"].sum() > 0
 
 
 @pytest.mark.parametrize("red_agent", ["b_line", "meander"])

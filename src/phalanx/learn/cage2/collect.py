@@ -191,7 +191,7 @@ def play_and_store(
             write_truth(net, final.truth[k])
         begin_anew(net, games.minds, i, games.odds)
         if games.has_orders:
-            rollout.conducts[t, i] = games.conducts[i]
+            rollout.notes[t, i] = games.conducts[i]
             begin_following(net, games.conducts[i], games.orders, games.condition[i])
     if t == rollout.obs.shape[0] - 1:
         write_input(games, net, i, rollout.next_obs[i])

@@ -51,8 +51,10 @@ class Cage2Sampler:
         if len(orders.allowed):
             begin_following_everywhere(self.games)
         first = np.hstack([batch.shown.obs.astype(np.float32), self.condition])
+        room = ((turns, batch.num_envs), CONDUCT)
         rollouts = [
-            empty_rollout(turns, first, truth_size, NUM_ACTIONS) for _ in range(num_rollouts)
+            empty_rollout(turns, first, truth_size, NUM_ACTIONS, notes=records(*room))
+            for _ in range(num_rollouts)
         ]
         next_obs = rollouts[0].next_obs  # one for all: where the games stand
         self.rollouts = [rollout._replace(next_obs=next_obs) for rollout in rollouts]

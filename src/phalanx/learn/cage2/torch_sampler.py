@@ -15,8 +15,7 @@ from phalanx.compiled.rule import kernel
 from phalanx.learn.cage2.collect import Final, Games, Shaping, look_around, play_and_store
 from phalanx.learn.cage2.sampler import Cage2Sampler
 from phalanx.learn.rollout import Rollout
-from phalanx.learn.torch.actor import TorchActor
-from phalanx.learn.torch.heads import Categorical
+from phalanx.learn.torch.heads import Categorical, TorchActor
 
 
 @kernel

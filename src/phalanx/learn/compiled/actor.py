@@ -1,9 +1,10 @@
-"""The compiled networks as actors in a pool; that of torch modules is in `torch/actor.py`."""
+"""The compiled networks as actors in a pool; that of torch modules is in `torch/heads.py`."""
 
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from gymnasium import spaces
 
 from phalanx.compiled.rule import kernel
 from phalanx.learn.compiled.distributions import HALF_LOG_2PI, sample
@@ -16,6 +17,11 @@ SMALLEST_IMAGE = 16  # pixels on a side; less is seen at one glance, as a vector
 def is_image(shape: tuple[int, ...]) -> bool:
     """Whether observations of this shape are to be looked at with convolutions."""
     return len(shape) == 3 and max(shape) >= SMALLEST_IMAGE
+
+
+def count_outputs(space: Any) -> int:
+    """Numbers that an actor gives for an observation."""
+    return int(space.n if isinstance(space, spaces.Discrete) else np.prod(space.shape))
 
 
 @kernel
@@ -36,7 +42,7 @@ def forward_rows(networks: Networks, x: Any, work: Any) -> tuple[Floats, Floats]
 
 
 class CompiledActor:
-    """A policy for vectors and discrete actions."""
+    """A policy for vectors; its actions are continuous if it has a deviation."""
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
@@ -56,32 +62,21 @@ class CompiledActor:
         return forward_rows(self.policy.networks, obs, self._work)
 
     def noise(self, random: np.random.Generator, rows: int) -> npt.NDArray[Any]:
-        return random.integers(2**32, size=rows)
+        if self.policy.deviation is None:
+            return random.integers(2**32, size=rows)
+        return random.standard_normal((rows, len(self.policy.log_std)), np.float32)
 
     def draw(
         self, outputs: Floats, masks: npt.NDArray[np.bool_], noise: npt.NDArray[Any]
     ) -> tuple[npt.NDArray[Any], Floats]:
+        if self.policy.deviation is not None:
+            logs = self.policy.log_std
+            log_probs = -(noise**2 / 2 + logs + HALF_LOG_2PI).sum(axis=1)
+            return outputs + np.exp(logs) * noise, log_probs
         rows = len(outputs)
         actions, log_probs = np.empty(rows, np.int64), np.empty(rows, np.float32)
         draw_rows(outputs, masks, noise, actions, log_probs)
         return actions, log_probs
 
     def best(self, outputs: Floats, masks: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
-        return most_likely_rows(outputs, masks)
-
-
-class GaussianActor(CompiledActor):
-    """A policy for vectors and continuous actions."""
-
-    def noise(self, random: np.random.Generator, rows: int) -> npt.NDArray[Any]:
-        return random.standard_normal((rows, len(self.policy.log_std)), np.float32)
-
-    def draw(
-        self, outputs: Floats, masks: npt.NDArray[np.bool_], noise: npt.NDArray[Any]
-    ) -> tuple[npt.NDArray[Any], Floats]:
-        logs = self.policy.log_std
-        log_probs = -(noise**2 / 2 + logs + HALF_LOG_2PI).sum(axis=1)
-        return outputs + np.exp(logs) * noise, log_probs
-
-    def best(self, outputs: Floats, masks: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
-        return outputs
+        return outputs if self.policy.deviation is not None else most_likely_rows(outputs, masks)

@@ -13,8 +13,10 @@ import llvmlite.ir as ir
 import numba
 import numpy as np
 import numpy.typing as npt
+import scipy.linalg.cython_blas  # noqa: F401  the library of compiled matrix products
 from numba import types
 from numba.extending import intrinsic, overload
+from threadpoolctl import threadpool_limits
 
 Floats = npt.NDArray[np.float32]
 Sizes = npt.NDArray[np.int64]  # [layers + 1]: in, hidden ..., out
@@ -106,6 +108,11 @@ def _add_up(row: Any) -> Any:
 
 
 add_up = _compiled(_add_up, FASTMATH | {"reassoc"})
+
+
+def use_one_thread_per_product() -> None:
+    """For the whole process. Products that start threads of their own would fight for the cores."""
+    threadpool_limits(1, user_api="blas")
 
 
 def weight_count(sizes: Any) -> int:

@@ -1,5 +1,6 @@
 """An actor and a critic whose weights lie in one vector, as the compiled passes take them."""
 
+import copy
 import math
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -63,15 +64,8 @@ class Policy:
 
     def copy(self) -> "Policy":
         """The same networks with weights of their own."""
-        other = Policy(
-            self.obs_size,
-            int(self.actor_sizes[-1]),
-            hidden=self.hidden,
-            truth_size=self.truth_size,
-            seed=0,
-            deviation=self.deviation,
-        )
-        other.theta[:] = self.theta
+        other = copy.copy(self)
+        other.move_to(self.theta.copy())
         return other
 
     def logits(self, obs: npt.NDArray[Any]) -> Floats:

@@ -7,13 +7,13 @@ import numpy.typing as npt
 
 from phalanx.compiled.rule import kernel
 from phalanx.compiled.team import ThreadTeam, join, leave, next_piece
+from phalanx.learn.a3c import Shared
 from phalanx.learn.compiled.distributions import evaluate_action, outputs_gradient
 from phalanx.learn.compiled.mlp import Floats, backward, fast, forward, join_columns, work_size
 from phalanx.learn.compiled.policy import Networks, Policy
 from phalanx.learn.compiled.ppo_loss import NO_SUMS, entropy_gradient, ppo_gradient
 from phalanx.learn.ppo import ADAM_DECAYS, ADAM_EPSILON, STATS, LossSettings, Rows, to_rows
 from phalanx.learn.rollout import Arrays, Rollout, flat
-from phalanx.learn.shared import Shared
 
 SLICE = 512  # rows of a minibatch that one thread works on at a time
 
@@ -224,7 +224,10 @@ class CompiledStepper:
     def optimiser(self) -> Arrays:
         return {"adam_mean": self.mean, "adam_square": self.square}
 
-    def load(self, arrays: Arrays, facts: dict[str, Any]) -> None:
+    def load_weights(self, arrays: Arrays) -> None:
         self.policy.theta[:] = arrays["theta"]
+
+    def load(self, arrays: Arrays, facts: dict[str, Any]) -> None:
+        self.load_weights(arrays)
         self.mean[:], self.square[:] = arrays["adam_mean"], arrays["adam_square"]
         self.steps = facts["adam_steps"]

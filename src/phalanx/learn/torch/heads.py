@@ -1,34 +1,18 @@
-"""What a network's outputs mean: probabilities of discrete actions, or a normal distribution."""
+"""Any torch module as an actor: what its outputs mean, and how actions are drawn by them."""
 
 import math
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
+from gymnasium import spaces
+from torch import Tensor, nn
+
+from phalanx.errors import ConfigError
+from phalanx.learn.rollout import Floats
 
 NEVER = -1e9  # added to the logit of an action that is masked out
-
-
-class Head(Protocol):
-    """Draws actions from outputs, and says how likely given ones were."""
-
-    def noise(self, random: np.random.Generator, rows: int) -> npt.NDArray[np.float32]:
-        """The chance that `draw` turns into actions."""
-        ...
-
-    def draw(self, outputs: Tensor, masks: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-        """Actions and their log-probabilities."""
-        ...
-
-    def best(self, outputs: Tensor, masks: Tensor) -> Tensor:
-        """The most likely actions."""
-        ...
-
-    def evaluate(self, outputs: Tensor, masks: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
-        """Log-probabilities of actions taken, and entropies."""
-        ...
 
 
 def masked_log_softmax(logits: Tensor, masks: Tensor) -> Tensor:
@@ -84,3 +68,53 @@ class Gaussian:
         scaled = (actions - means) / logs.exp()
         log_probs = -(scaled**2 / 2 + logs + math.log(2 * math.pi) / 2).sum(dim=1)
         return log_probs, (logs + (1 + math.log(2 * math.pi)) / 2).sum(dim=1)
+
+
+Head = Categorical | Gaussian
+
+
+def head_for(space: spaces.Space[Any]) -> Head:
+    """How actions of this space are drawn."""
+    if isinstance(space, spaces.Discrete):
+        return Categorical()
+    if isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating):
+        return Gaussian(int(np.prod(space.shape)))
+    raise ConfigError(
+        f"actions of {space} cannot be learnt: discrete (Discrete) and continuous (Box of floats) "
+        "ones can; wrap the environment"
+    )
+
+
+class TorchActor:
+    """Any torch module as an actor in a pool."""
+
+    def __init__(self, module: nn.Module, head: Head) -> None:
+        self.module, self.head, self.noise = module, head, head.noise
+        self.device = next(module.parameters()).device
+
+    def set_weights(self, weights: dict[str, Tensor]) -> None:
+        self.module.load_state_dict(weights)
+
+    def prepare(self, obs: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        return obs
+
+    @torch.no_grad()
+    def forward(
+        self, obs: npt.NDArray[Any], truth: npt.NDArray[np.float32] | None = None
+    ) -> tuple[Tensor, Floats]:
+        extra = torch.zeros(len(obs), 0) if truth is None else torch.from_numpy(truth)
+        outputs, values = self.module(self._to(obs), extra.to(self.device))
+        return outputs, values.cpu().numpy()
+
+    @torch.no_grad()
+    def draw(
+        self, outputs: Tensor, masks: npt.NDArray[np.bool_], noise: npt.NDArray[Any]
+    ) -> tuple[npt.NDArray[Any], Floats]:
+        actions, log_probs = self.head.draw(outputs, self._to(masks), self._to(noise))
+        return actions.cpu().numpy(), log_probs.cpu().numpy()
+
+    def best(self, outputs: Tensor, masks: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
+        return self.head.best(outputs, self._to(masks)).cpu().numpy()
+
+    def _to(self, array: npt.NDArray[Any]) -> Tensor:
+        return torch.from_numpy(array).to(self.device)

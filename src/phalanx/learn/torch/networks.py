@@ -1,33 +1,52 @@
-"""Networks for any Gymnasium environment: an MLP for vectors, a small CNN for images."""
+"""Networks as torch modules: those of `policy.py`, those for any environment, and users' own."""
 
 import math
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from gymnasium import spaces
 from torch import Tensor, nn
 
 from phalanx.errors import ConfigError
-from phalanx.learn.compiled.actor import is_image
-from phalanx.learn.torch.heads import Categorical, Gaussian, Head
+from phalanx.learn.compiled.actor import count_outputs, is_image
+from phalanx.learn.compiled.mlp import Floats
+from phalanx.learn.compiled.policy import Policy
+from phalanx.learn.rollout import Arrays
+
+WANTED = "its forward takes obs and truth, and gives logits [rows, outputs] and values [rows]"
 
 
-def head_for(space: spaces.Space[Any]) -> Head:
-    """How actions of this space are drawn."""
-    if isinstance(space, spaces.Discrete):
-        return Categorical()
-    if isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating):
-        return Gaussian(int(np.prod(space.shape)))
-    raise ConfigError(
-        f"actions of {space} cannot be learnt: discrete (Discrete) and continuous (Box of floats) "
-        "ones can; wrap the environment"
-    )
+class ActorCritic(nn.Module):
+    """Separate tanh networks for actor and critic. Your own module is called in the same way:
 
+    logits, values = module(obs, truth)    # [rows, D], [rows, K] -> [rows, actions], [rows]
+    """
 
-def count_outputs(space: Any) -> int:
-    return int(space.n) if isinstance(space, spaces.Discrete) else int(np.prod(space.shape))
+    def __init__(self, policy: Policy) -> None:
+        super().__init__()
+        self.actor = _mlp(policy.actor_sizes.tolist())
+        self.critic = _mlp(policy.critic_sizes.tolist())
+        self.set_theta(policy.theta)
+
+    def forward(self, obs: Tensor, truth: Tensor) -> tuple[Tensor, Tensor]:
+        return self.actor(obs), self.critic(torch.cat([obs, truth], dim=1))[:, 0]
+
+    def theta(self) -> Floats:
+        """All weights as one vector, as `Policy` has them."""
+        parts = [part.detach().cpu().numpy() for part in self.parameters()]
+        return np.concatenate([part.T.reshape(-1) for part in parts])
+
+    def set_theta(self, theta: Floats) -> None:
+        at = 0
+        with torch.no_grad():
+            for part in self.parameters():
+                values = theta[at : at + part.numel()].reshape(part.shape[::-1]).T
+                part.copy_(torch.from_numpy(np.ascontiguousarray(values)))
+                at += part.numel()
 
 
 class EnvNetwork(nn.Module):
@@ -70,16 +89,20 @@ class EnvNetwork(nn.Module):
         return outputs, self.critic(x)[:, 0]
 
 
-def _mlp(sizes: tuple[int, ...], last_gain: float) -> nn.Sequential:
+def _mlp(sizes: Sequence[int], last_gain: float | None = None) -> nn.Sequential:
+    """Layers with tanh in between.
+
+    last_gain: that of the last layer's weights, if they are to be orthogonal.
+    """
     parts: list[nn.Module] = []
     for n_in, n_out in pairwise(sizes):
         layer = nn.Linear(n_in, n_out)
-        nn.init.orthogonal_(layer.weight, 2**0.5)
-        nn.init.zeros_(layer.bias)
+        if last_gain is not None:
+            nn.init.orthogonal_(layer.weight, 2**0.5)
+            nn.init.zeros_(layer.bias)
         parts += [layer, nn.Tanh()]
-    last = parts[-2]
-    assert isinstance(last, nn.Linear)
-    nn.init.orthogonal_(last.weight, last_gain)
+    if last_gain is not None:
+        nn.init.orthogonal_(layer.weight, last_gain)
     return nn.Sequential(*parts[:-1])
 
 
@@ -101,3 +124,70 @@ def _channels_first(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 def _to_channels_first(x: Tensor) -> Tensor:
     return x if x.shape[1] < x.shape[3] else x.permute(0, 3, 1, 2)
+
+
+# --- of users, and their weights ------------------------------------------------------------------
+
+
+def build_own_network(
+    network: Callable[[int, int, int], Any], obs: npt.NDArray[Any], truth_size: int, outputs: int
+) -> nn.Module:
+    """The module of a factory(obs_size, truth_size, outputs); one that cannot work is refused.
+
+    obs: two observations to try it on.
+    """
+    try:
+        module = network(int(obs[0].size), truth_size, outputs)
+        device = next(module.parameters()).device
+        module.eval()  # nothing is learnt from two rows of zeros
+        with torch.no_grad():
+            given = module(
+                torch.from_numpy(obs).to(device), torch.zeros(len(obs), truth_size, device=device)
+            )
+        module.train()
+        shapes = [tuple(part.shape) for part in given]
+    except Exception as error:  # it is the user's code
+        why = " ".join(f"{type(error).__name__}: {error}".split())
+        raise ConfigError(f"the network cannot be used ({why[:200]}); {WANTED}") from error
+    rows = len(obs)
+    if not isinstance(module, nn.Module) or shapes != [(rows, outputs), (rows,)]:
+        raise ConfigError(
+            f"the network gives {', '.join(map(str, shapes))} for {rows} rows, not ({rows}, "
+            f"{outputs}) and ({rows},); {WANTED}"
+        )
+    return module
+
+
+def weights_of(module: nn.Module) -> Arrays:
+    """The weights as arrays: our own networks as one vector, others by their names."""
+    if isinstance(module, ActorCritic):
+        return {"theta": module.theta()}
+    return {f"weights_{name}": part.cpu().numpy() for name, part in module.state_dict().items()}
+
+
+def set_weights(module: nn.Module, arrays: Arrays) -> None:
+    """The inverse of `weights_of`."""
+    if isinstance(module, ActorCritic):
+        module.set_theta(arrays["theta"])
+        return
+    prefix = "weights_"
+    given = {
+        name.removeprefix(prefix): torch.from_numpy(array.copy())
+        for name, array in arrays.items()
+        if name.startswith(prefix)
+    }
+    try:
+        module.load_state_dict(given)
+    except RuntimeError as error:
+        raise ConfigError(
+            f"the saved weights are not those of this network: {' '.join(str(error).split())}"
+        ) from None
+
+
+def find_device(name: str) -> torch.device:
+    """`cpu`, `cuda`, or for `auto` the GPU if there is one."""
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    if name == "cuda" and not torch.cuda.is_available():
+        raise ConfigError("--device cuda: this machine (or this torch) has no CUDA device; use cpu")
+    return torch.device(name)

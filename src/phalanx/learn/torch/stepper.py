@@ -12,12 +12,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from phalanx.learn.a3c import Shared
 from phalanx.learn.ppo import ADAM_DECAYS, ADAM_EPSILON, LossSettings, Rows, ppo_loss
-from phalanx.learn.returns import Floats
-from phalanx.learn.rollout import Arrays, Rollout, flat
-from phalanx.learn.shared import Shared
+from phalanx.learn.rollout import Arrays, Floats, Rollout, flat
 from phalanx.learn.torch.heads import Head
-from phalanx.learn.torch.weights import set_weights, weights_of
+from phalanx.learn.torch.networks import set_weights, weights_of
 
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
@@ -148,8 +147,11 @@ class TorchStepper:
             for name in MOMENTS
         }
 
-    def load(self, arrays: Arrays, facts: dict[str, Any]) -> None:
+    def load_weights(self, arrays: Arrays) -> None:
         set_weights(self.module, arrays)
+
+    def load(self, arrays: Arrays, facts: dict[str, Any]) -> None:
+        self.load_weights(arrays)
         if facts["adam_steps"]:
             for k, part in enumerate(self.parameters):
                 state = self.adam.state[part]

@@ -9,17 +9,20 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from phalanx.cage2.workflow import DISTANCES, order_name
-from phalanx.learn.sampler import Stopped
+from phalanx.learn.rollout import Stopped
+from phalanx.play.episodes import play_episodes
+from phalanx.play.evaluate_config import Games
+from phalanx.play.players import trained_player
 from phalanx.play.trained import TrainedDefender, load_defender
 from phalanx.search.config import SearchConfig
-from phalanx.search.logs import find_policy, own_seed
-from phalanx.search.measured import Measured, measure
+from phalanx.search.logs import find_policy, own_name, own_seed
 from phalanx.settings.fields import effective
 from phalanx.statistics import interval
+from phalanx.training.cage2_extension import compliance_of, passes_gate
 from phalanx.training.checkpoint import last_checkpoint, load_checkpoint, save_checkpoint
-from phalanx.training.compliance import compliance_of, passes_gate
 from phalanx.training.config import TrainConfig
 from phalanx.training.folder import RunFolder
 from phalanx.training.loop import train
@@ -32,19 +35,17 @@ NEAR = 0.1  # compliance that training on one order alone may bring
 MEASURE, FINAL, CONFIRM = 2_000_003, 3_000_017, 4_000_037  # added to the seed: dice of their own
 
 
-class Outcome(NamedTuple):
-    """What trying an order gave."""
+class Measured(NamedTuple):
+    """A policy that was told an order, over some episodes."""
 
-    measured: Measured
-    trained: int
-    """episodes of its own training"""
-    stopped_by: str
-    playing: int
-    """episodes that were measured"""
-    seconds: float
+    figures: dict[str, Any]
+    """as summary.json has them"""
+    returns: npt.NDArray[np.float64]
+    passed: bool
+    """the gate"""
 
 
-class Workshop:
+class Trainer:
     """Trains and measures policies in the folder of a search.
 
     school/          the training run that all orders have in common
@@ -66,6 +67,9 @@ class Workshop:
         self.phase = "beginning"
         self.unfinished = 0  # episodes of a training that was stopped
         self._defenders: dict[Path, TrainedDefender] = {}
+        share = config.school_part  # what schedules have come to when the school is over:
+        self._rate = learning_rate_at(config, share)
+        self._entropy = entropy_weight_at(config, share)
 
     # --- training ---------------------------------------------------------------------------------
 
@@ -74,21 +78,19 @@ class Workshop:
 
         Separate networks begin with what that of the `first` order has learnt. Returns episodes.
         """
-        c, share = self.config, self.config.school_part
+        c, share = self.config, max(self.config.school_part, 1e-9)
         if c.school_episodes == 0:
             return 0
         return self.train(
             "school", "school", None if c.policy == "shared" else first, c.school_episodes,
-            learning_rate=c.learning_rate, final_learning_rate=learning_rate_at(c, share),
-            entropy=c.entropy, final_entropy=entropy_weight_at(c, share),
-            restore_curriculum=min(1.0, c.restore_curriculum / max(share, 1e-9)),
-            gate_start=min(1.0, c.gate_start / max(share, 1e-9)),
+            final_learning_rate=self._rate, final_entropy=self._entropy,
+            restore_curriculum=min(1.0, c.restore_curriculum / share),
+            gate_start=min(1.0, c.gate_start / share),
         )  # fmt: skip
 
     def train_own(self, number: int, episodes: int, tried: Sequence[int]) -> tuple[int, str]:
         """Training on this order alone; its episodes, and what ended it."""
-        c, share = self.config, self.config.school_part
-        rate, entropy = learning_rate_at(c, share), entropy_weight_at(c, share)
+        c = self.config
         best, since, why = -math.inf, 0, "cap"
 
         def watch(run: Run) -> None:
@@ -105,9 +107,10 @@ class Workshop:
                 run.enough, why = True, "plateau"
 
         played = self.train(
-            f"workflows/{number:03d}", "own training", number, episodes, watch,
-            start_from=self.nearest(number, tried), learning_rate=rate, final_learning_rate=rate,
-            entropy=entropy, final_entropy=entropy, restore_curriculum=0.0, gate_start=0.0,
+            own_name(number), "own training", number, episodes, watch,
+            start_from=self.nearest(number, tried), learning_rate=self._rate, entropy=self._entropy,
+            final_learning_rate=self._rate, final_entropy=self._entropy, restore_curriculum=0.0,
+            gate_start=0.0,
         )  # fmt: skip
         return played, why
 
@@ -117,21 +120,20 @@ class Workshop:
         Training that has clearly made it worse, in the games of the finals, is not kept. Returns
         where its policy lies, and the episodes played.
         """
-        c, share = self.config, self.config.school_part
+        c = self.config
         left = left - c.final_episodes if c.finish_share else 0
         start = self.policy_of(number)
         if left < int(c.num_envs):
             return start, 0
         trained = self.train(
             "winner", "training the winner", number, left, start_from=str(start),
-            learning_rate=learning_rate_at(c, share), entropy=entropy_weight_at(c, share),
-            restore_curriculum=0.0, gate_start=0.0,
+            learning_rate=self._rate, entropy=self._entropy, restore_curriculum=0.0, gate_start=0.0,
         )  # fmt: skip
         path = self.folder.path / "winner"
         after = self.play(path, number, c.final_episodes, FINAL, "finalist")
         before = self.play(start, number, c.final_episodes, FINAL, "finalist")  # as in the finals
         gained = interval(after.returns - before.returns)
-        worse = gained["high"] < 0 or (before.passes(c) and not after.passes(c))
+        worse = gained["high"] < 0 or (before.passed and not after.passed)
         return start if worse else path, trained + c.final_episodes
 
     def train_baseline(self, number: int) -> Path:
@@ -186,35 +188,39 @@ class Workshop:
 
     # --- measuring --------------------------------------------------------------------------------
 
-    def try_order(self, number: int, left: int, tried: Sequence[int]) -> Outcome:
+    def try_order(self, number: int, left: int, tried: Sequence[int]) -> dict[str, Any]:
         """Measure an order, after training of its own where its policy needs that.
 
         left: episodes that this may cost. tried: orders that have been visited already.
+        Returns columns of search.csv.
         """
-        c, began = self.config, time.monotonic()
+        c, began, own_training = self.config, time.monotonic(), self.folder.path / own_name(number)
         trained, why = 0, "none"
-        self.forget_training_of(number)
+        if own_training.exists():  # of a visit that was killed: what ended it depends on all of it
+            shutil.rmtree(own_training)
         measured = [] if c.policy == "separate" else [self.measure(number)]
-        if not measured or self.is_nearly_there(measured[0]):
+        # A little training of its own may bring a shared policy through the gate, if it is near.
+        near = [one.figures["compliance"] or 0.0 for one in measured if not one.passed]
+        if not measured or (near and near[0] >= c.compliance_threshold - NEAR):
             own = min(c.max_episodes, left - (1 + len(measured)) * c.episodes_of_a_visit)
             if own >= int(c.num_envs):
                 trained, why = self.train_own(number, own, tried)
                 measured.append(self.measure(number))
         if not measured:
             measured.append(self.measure(number))
-        playing = sum(len(one.returns) for one in measured)
-        return Outcome(measured[-1], trained, why, playing, time.monotonic() - began)
-
-    def forget_training_of(self, number: int) -> None:
-        """A visit that was killed begins anew: what ended its training depends on all of it."""
-        path = self.folder.path / f"workflows/{number:03d}"
-        if path.exists():
-            shutil.rmtree(path)
-
-    def is_nearly_there(self, measured: Measured) -> bool:
-        """Whether a little training of its own may bring a shared policy through the gate."""
-        near = (measured.compliance or 0.0) >= self.config.compliance_threshold - NEAR
-        return near and not measured.passes(self.config)
+        figures, _returns, passed = measured[-1]
+        names = ("stderr", "compliance", "fixes_per_episode", "share_without_fix")
+        return {
+            "measured_return": figures["mean"],
+            **{name: figures[name] for name in names},
+            "passed": passed,
+            "stopped_by": why,
+            "trained_episodes": trained,
+            "measured_episodes": figures["episodes"],
+            "episodes": trained + sum(len(one.returns) for one in measured),
+            "model_updated": passed,
+            "seconds": time.monotonic() - began,
+        }
 
     def measure(self, number: int) -> Measured:
         """Play an order's policy; all orders meet the same dice."""
@@ -222,9 +228,25 @@ class Workshop:
         return self.play(path, number, episodes, MEASURE, order_name(number))
 
     def play(self, path: Path, number: int, episodes: int, dice: int, name: str) -> Measured:
+        """Play a policy that is told an order; equal `dice` are equal games for all policies."""
+        c = self.config
         if path not in self._defenders:
             self._defenders[path] = load_defender(path, self.network)
-        return measure(self.config, self._defenders[path], number, episodes, dice, name)
+        seed, player = (c.seed + dice) % 2**63, trained_player(name, self._defenders[path])
+        games = Games(episodes, c.rules, seed, c.threads, c.compliance_rule)
+        orders = np.full(episodes, number)
+        played = play_episodes(games, player, c.red_agent, (c.horizon,), orders)
+        returns, fixes, compliant = played.returns[:, 0], played.fixes[:, 0], played.compliant[:, 0]
+        figures = {
+            "workflow": number,
+            "order": order_name(number),
+            "name": name,
+            **interval(returns),
+            "compliance": float(compliant.sum() / fixes.sum()) if fixes.any() else None,
+            "fixes_per_episode": float(fixes.mean()),
+            "share_without_fix": float((fixes == 0).mean()),
+        }
+        return Measured(figures, returns, passes_gate(figures, c))
 
     def policy_of(self, number: int) -> Path:
         return find_policy(self.folder.path, self.config.start_from, number)
@@ -248,7 +270,7 @@ class Workshop:
 
 def try_far_away(
     shared: tuple[dict[str, Any], dict[int, bytes]], number: int, left: int
-) -> tuple[Outcome, dict[str, bytes]]:
+) -> tuple[dict[str, Any], dict[str, bytes]]:
     """Try an order on another machine, in a folder of its own; returns the files of its training.
 
     shared: the settings, and for each order the checkpoint that it begins with.
@@ -261,13 +283,13 @@ def try_far_away(
             start = folder.path / "start.npz"
             start.write_bytes(starts[number])
             config = SearchConfig(**settings, start_from=str(start))
-        shop = Workshop(config, folder, network=find_network(config.network))
-        outcome = shop.try_order(number, left, [])
-        own = folder.path / f"workflows/{number:03d}"
+        trainer = Trainer(config, folder, network=find_network(config.network))
+        tried = trainer.try_order(number, left, [])
+        own = folder.path / own_name(number)
         files = {
             str(path.relative_to(own)): path.read_bytes()
             for path in own.rglob("*")
             if path.is_file() and path.name != ".lock"
         }
         folder.close()
-    return outcome, files
+    return tried, files
