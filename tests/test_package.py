@@ -148,8 +148,10 @@ def test_tried_settings_are_told_and_never_those_of_the_folder_one_works_in(
     assert f"# {told}" in written
     assert "\nnum_envs: 16\n" in written
     assert "\ngamma: 0.99\n" in written
-    assert main([*flags, "y", "--config", "none", "--n-envs", "2"]) == 0
-    assert "as we tried them" not in capsys.readouterr().out
+    (tmp_path / "mine.yaml").write_text("num_envs: 2\n")
+    for config in ("none", "mine.yaml"):
+        assert main([*flags, f"with-{config}", "--config", config, "--n-envs", "2"]) == 0
+        assert "as we tried them" not in capsys.readouterr().out
 
 
 # --- the tests ------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -372,6 +373,26 @@ def test_an_action_that_is_not_in_the_space_is_refused(actions: Any, message: st
     pool, _first = begun(odd.Counting, 3, 0)
     with pool, pytest.raises(ActionError, match=message):
         pool.send(actions)
+
+
+def test_who_was_woken_can_sleep_again() -> None:
+    pool, _first = begun(odd.Sleeps, 1, 1)
+    with pool:
+        pool.send(np.array([odd.ACT_UP]))  # long enough to fall asleep over it
+        pool.recv()
+        runner = pool.check_open()
+        assert isinstance(runner, Workers)
+        assert not select.select([runner._bells[-1].fd], [], [], 0)[0]
+
+
+def test_an_action_is_compared_with_its_bounds_in_a_kind_that_holds_both() -> None:
+    pool, _first = begun(odd.Continuous, 1, 0)
+    with pool:
+        pool.send(np.array([[0, 1 + 1e-12]]))  # as float32 it is the bound itself
+        assert pool.recv().rewards.tolist() == [1.0]
+    pool, _first = begun(odd.Counting, 1, 0)
+    with pool, pytest.raises(ActionError, match="environment 0"):
+        pool.send(np.array([2**64 - 1], np.uint64))  # no action -1 or 255
 
 
 def test_a_continuous_action_that_is_no_number_is_refused() -> None:

@@ -28,6 +28,25 @@ def test_sb3_learns_from_it() -> None:
     envs.close()
 
 
+class EndsAndIsCut(odd.Truncates):
+    """Its last step is the end and the limit at once."""
+
+    def step(self, action: Any) -> Any:
+        obs, reward, _terminated, truncated, info = super().step(action)
+        return obs, reward, truncated, truncated, info
+
+
+def test_an_episode_that_ends_as_it_is_cut_has_ended() -> None:
+    envs = PoolVecEnv(make_pool(EndsAndIsCut, n_envs=2, num_workers=0))
+    envs.reset()
+    for _ in range(5):
+        envs.step_async(np.zeros(2, int))
+        _obs, _rewards, dones, infos = envs.step_wait()
+    assert dones.all()
+    assert not infos[0]["TimeLimit.truncated"]
+    envs.close()
+
+
 def test_the_end_of_an_episode_is_told_as_sb3_expects() -> None:
     envs = PoolVecEnv(make_pool(odd.Truncates, n_envs=2, num_workers=0))
     envs.reset()

@@ -76,6 +76,12 @@ def test_defaults_are_within_their_ranges() -> None:
         assert type(config)(**given) == config
 
 
+@pytest.mark.parametrize(("algo", "steps"), [("ppo", 128), ("impala", 32), ("a3c", 8)])
+def test_each_algorithm_has_the_length_of_rollouts_that_was_measured(algo: str, steps: int) -> None:
+    assert TrainConfig(env="CartPole-v1", algo=algo).update_steps == steps
+    assert algo == "a3c" or TrainConfig(algo=algo).update_steps == 100
+
+
 @pytest.mark.parametrize("config", CONFIGS)
 def test_settings_stay_as_they_were_checked(config: type) -> None:
     for name in hints_of(config):

@@ -78,6 +78,21 @@ def test_a_run_with_a_mixture_of_orders_stops_and_resumes_exactly(
         assert (gates[0].prices != gates[0].first_price).sum() > 50
 
 
+def test_a_run_begins_with_the_prices_of_another_if_it_has_such(tmp_path: Path) -> None:
+    gate: dict[str, Any] = {"workflow": "all", "alignment": "gate", "gate_start": 0.1}
+    first = train(small(tmp_path, "gate", **gate))
+    train(small(tmp_path, "delta", workflow="all", alignment="delta"))
+    for name in ("gate", "delta"):
+        begun = Run(small(tmp_path, f"after-{name}", **gate), RunFolder(tmp_path / f"after-{name}"))
+        own = begun.extension.gate.prices.copy()  # type: ignore[attr-defined]
+        begun.begin_with(tmp_path / name)
+        expected = first.extension.gate.prices if name == "gate" else own  # type: ignore[attr-defined]
+        assert np.array_equal(begun.extension.gate.prices, expected)  # type: ignore[attr-defined]
+        begun.recipe.close()
+        begun.folder.close()
+    assert not np.array_equal(own, first.extension.gate.prices)  # type: ignore[attr-defined]
+
+
 def test_a_run_can_begin_with_what_another_has_learnt(tmp_path: Path) -> None:
     first = train(small(tmp_path, "first"))
     begun = Run(small(tmp_path, "x"), RunFolder(tmp_path / "x"))
