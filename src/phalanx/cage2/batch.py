@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from phalanx.cage2.belief import HALF_EACH, prior_of
+from phalanx.cage2.belief import open_minds
 from phalanx.cage2.rules.batch_turn import Shown, allocate, begin_episodes, play_turns
-from phalanx.cage2.rules.mind import make_minds
 from phalanx.cage2.rules.network import NETWORK, seed_networks
 from phalanx.cage2.rules.observation import OBS_SIZES, action_masks, observation_kind
 from phalanx.cage2.rules.scenario import DEFAULT_RULES, NUM_HOSTS
 from phalanx.cage2.saved_games import check_minds, check_networks, restore_minds, save_minds
 from phalanx.cage2.settings import (
+    DEFAULT_PRIOR,
     RedAgent,
     checked_actions,
     checked_horizon,
@@ -55,7 +55,7 @@ class Batch:
         first_index: int = 0,
         num_threads: int | str = "auto",
         same_step: bool = True,
-        prior: str | Mapping[str, float] = HALF_EACH,
+        prior: str | Mapping[str, float] = DEFAULT_PRIOR,
     ) -> None:
         num_envs = checked_num_envs(num_envs)
         self.kind = observation_kind(observation)
@@ -77,7 +77,7 @@ class Batch:
 
         self.nets = records(num_envs, NETWORK)
         self.nets["red_plan"], self.nets["horizon"], self.nets["rules"] = plan, self.horizon, number
-        self.minds = make_minds(num_envs, self.kind, prior_of(prior, rules, self.horizon))
+        self.minds = open_minds(num_envs, self.kind, prior, rules, self.horizon)
         self.shown = allocate(num_envs, OBS_SIZES[observation], name)
         self.reseed(seed)
 

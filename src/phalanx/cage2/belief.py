@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from phalanx.cage2.rules.belief import Prior, begin_beliefs, believe_all, make_beliefs
+from phalanx.cage2.rules.belief import NO_PRIOR, Prior, begin_beliefs, believe_all, make_beliefs
+from phalanx.cage2.rules.mind import Minds, make_minds
 from phalanx.cage2.rules.network import NETWORK, begin_episode
-from phalanx.cage2.rules.observation import NUM_BITS
+from phalanx.cage2.rules.observation import BELIEVED, NUM_BITS
 from phalanx.cage2.rules.scenario import (
     ALL_RED_AGENTS,
     DEFAULT_RULES,
@@ -16,6 +17,7 @@ from phalanx.cage2.rules.scenario import (
     NUM_HOSTS,
 )
 from phalanx.cage2.settings import (
+    DEFAULT_PRIOR,
     checked_actions,
     checked_horizon,
     checked_num_envs,
@@ -26,7 +28,6 @@ from phalanx.cage2.settings import (
 from phalanx.compiled.rule import kernel, records
 from phalanx.errors import ConfigError
 
-HALF_EACH = "b_line=0.5,meander=0.5"
 SETS_OF_HOSTS = ("sessions", "root", "removable", "files", "known", "scanned")
 _BIT_VALUES = 1 << np.arange(NUM_BITS, dtype=np.int64)
 
@@ -47,6 +48,14 @@ def prior_of(red_agents: str | Mapping[str, float], rules: str, horizon: int) ->
     return Prior(nets, np.array(list(weights.values())))
 
 
+def open_minds(
+    size: int, kind: int, prior: str | Mapping[str, float], rules: str, horizon: int
+) -> Minds:
+    """What blue keeps from turn to turn, for observations of this kind."""
+    known = prior_of(prior, rules, horizon) if kind == BELIEVED else NO_PRIOR
+    return make_minds(size, kind, known)
+
+
 class BeliefBatch:
     """The beliefs of N defenders side by side.
 
@@ -61,7 +70,7 @@ class BeliefBatch:
         num_envs: int,
         *,
         rules: str = DEFAULT_RULES,
-        red_agents: str | Mapping[str, float] = HALF_EACH,
+        red_agents: str | Mapping[str, float] = DEFAULT_PRIOR,
         horizon: int = 100,
     ) -> None:
         self.num_envs = checked_num_envs(num_envs)
@@ -175,7 +184,7 @@ class Belief(BeliefView):
         self,
         *,
         rules: str = DEFAULT_RULES,
-        red_agents: str | Mapping[str, float] = HALF_EACH,
+        red_agents: str | Mapping[str, float] = DEFAULT_PRIOR,
         horizon: int = 100,
     ) -> None:
         super().__init__(BeliefBatch(1, rules=rules, red_agents=red_agents, horizon=horizon), 0)

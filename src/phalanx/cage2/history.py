@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from phalanx.cage2.belief import HALF_EACH, prior_of
-from phalanx.cage2.rules.mind import Minds, begin_mind, make_minds, take_in, write_mind
+from phalanx.cage2.belief import open_minds
+from phalanx.cage2.rules.mind import Minds, begin_mind, take_in, write_mind
 from phalanx.cage2.rules.observation import (
     NUM_BITS,
     OBS_SIZES,
@@ -17,7 +17,12 @@ from phalanx.cage2.rules.observation import (
     read_bits,
 )
 from phalanx.cage2.rules.scenario import DEFAULT_RULES
-from phalanx.cage2.settings import checked_actions, checked_horizon, checked_num_envs
+from phalanx.cage2.settings import (
+    DEFAULT_PRIOR,
+    checked_actions,
+    checked_horizon,
+    checked_num_envs,
+)
 from phalanx.compiled.bits import number
 from phalanx.compiled.rule import kernel
 from phalanx.errors import ConfigError
@@ -57,14 +62,14 @@ class History:
         horizon: int = 100,
         observation: str = "history",
         rules: str = DEFAULT_RULES,
-        prior: str | Mapping[str, float] = HALF_EACH,
+        prior: str | Mapping[str, float] = DEFAULT_PRIOR,
     ) -> None:
         self.horizon = checked_horizon(horizon)
         self.kind = observation_kind(observation)
         if self.kind == TRUE:
             raise ConfigError("truth observations are made inside the game only; give another")
         size = checked_num_envs(num_envs)
-        self.minds = make_minds(size, self.kind, prior_of(prior, rules, self.horizon))
+        self.minds = open_minds(size, self.kind, prior, rules, self.horizon)
         self._shape = num_envs, OBS_SIZES[observation]
         self.begin()
 

@@ -219,6 +219,8 @@ def write_belief(beliefs: Beliefs, i: int, row: Any) -> None:
         for coin in range(coins):
             beliefs.words[i, 1 - side, PLANNED] = beliefs.words[i, side, k]
             add_hidden(state, weight, coin, row)
+    for k in range(HIDDEN_SIZE):
+        row[k] = min(row[k], np.float32(1))  # rounding may sum up to more
 
 
 @kernel
