@@ -40,6 +40,12 @@ SMALL: dict[str, Any] = {
 }  # fmt: skip
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eight samplers on a busy machine take minutes to start."""
+    monkeypatch.setattr("phalanx.cluster.samplers.START_S", 600.0)
+
+
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
     """Three nodes on this machine, each with processes and an id of its own."""

@@ -46,7 +46,8 @@ class PoolSampler:
 
         first_env: what the first environment is called, if others have some too.
         """
-        self.pool, self.actor, self.turns, self.listen = pool, actor, turns, pool.listen
+        self.pool, self.actor, self.turns = pool, actor, turns
+        self.faults, self.listen = pool.faults, pool.listen
         self.gamma, self.reward_scale, self.seed = gamma, reward_scale, seed
         self.env_seeds, self.first_env = env_seeds, first_env
         self.version = self.collected = 0
