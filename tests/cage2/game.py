@@ -6,8 +6,10 @@ import numpy as np
 
 from phalanx.cage2.batch import Batch
 from phalanx.cage2.rules.attackers import RED_ACTIONS
+from phalanx.cage2.rules.batch_turn import LOG, allocate, begin_episodes, replay_turn
+from phalanx.cage2.rules.mind import NO_MINDS
 from phalanx.cage2.rules.network import LOADED, NETWORK, TRUE
-from phalanx.cage2.rules.observation import MEMORY, NUM_BITS
+from phalanx.cage2.rules.observation import NUM_BITS
 from phalanx.cage2.rules.scenario import (
     ALL_RED_AGENTS,
     DECOYS,
@@ -20,7 +22,6 @@ from phalanx.cage2.rules.scenario import (
     SUBNETS,
     action_index,
 )
-from phalanx.cage2.rules.turn import LOG, allocate, begin_episodes, replay_turn
 from phalanx.compiled.rule import records
 
 ALL = (1 << NUM_HOSTS) - 1
@@ -45,7 +46,7 @@ class Game:
         self.log = records(1, LOG)
         everyone, odds = np.ones(1, np.bool_), np.zeros(3, np.int64)
         shown = allocate(1, NUM_BITS, np.float32)
-        begin_episodes(self.nets, records(1, MEMORY), False, everyone, odds, shown)
+        begin_episodes(self.nets, NO_MINDS, everyone, odds, shown)
 
     def __getattr__(self, name: str) -> Any:
         return self.nets[name][0]

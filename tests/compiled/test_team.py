@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from phalanx.cage2 import Batch, Cage2VectorEnv
+from phalanx.cage2.rules.batch_turn import play_turns
 from phalanx.cage2.rules.scenario import NUM_ACTIONS
-from phalanx.cage2.rules.turn import play_turns
 from phalanx.compiled.team import LEADER, ThreadTeam
 
 

@@ -19,8 +19,8 @@ from phalanx.bench.spent import spend
 from phalanx.cage2 import cyborg
 from phalanx.cage2.batch import Batch
 from phalanx.cage2.registration import ENV_ID
+from phalanx.cage2.rules.batch_turn import play_turns
 from phalanx.cage2.rules.scenario import NUM_ACTIONS, RED_AGENTS
-from phalanx.cage2.rules.turn import play_turns
 from phalanx.cage2.settings import checked_threads, kinds_of_episodes
 from phalanx.cage2.vector import Cage2VectorEnv
 

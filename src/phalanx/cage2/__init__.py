@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from phalanx.cage2.batch import Batch
+    from phalanx.cage2.belief import Belief, BeliefBatch
     from phalanx.cage2.defenders import DEFENDERS, make_defender
     from phalanx.cage2.env import Cage2Env
-    from phalanx.cage2.rules.observation import History
+    from phalanx.cage2.history import History
     from phalanx.cage2.rules.scenario import (
         ALL_RED_AGENTS,
         DEFAULT_RULES,
@@ -27,6 +28,8 @@ __all__ = [
     "RED_AGENTS",
     "RULE_SETS",
     "Batch",
+    "Belief",
+    "BeliefBatch",
     "Cage2Env",
     "Cage2VectorEnv",
     "History",
@@ -37,10 +40,12 @@ __all__ = [
 
 _HOMES = {
     "Batch": "batch",
+    "Belief": "belief",
+    "BeliefBatch": "belief",
     "Cage2Env": "env",
     "Cage2VectorEnv": "vector",
     "DEFENDERS": "defenders",
-    "History": "rules.observation",
+    "History": "history",
     "make_defender": "defenders",
 }
 

@@ -1,17 +1,19 @@
 """Many networks side by side: their records, what they show, and the threads that play them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from phalanx.cage2.belief import open_minds
+from phalanx.cage2.rules.batch_turn import Shown, allocate, begin_episodes, play_turns
 from phalanx.cage2.rules.network import NETWORK, seed_networks
-from phalanx.cage2.rules.observation import MEMORY, OBS_SIZES, action_masks, observation_kind
+from phalanx.cage2.rules.observation import OBS_SIZES, action_masks, observation_kind
 from phalanx.cage2.rules.scenario import DEFAULT_RULES, NUM_HOSTS
-from phalanx.cage2.rules.turn import Shown, allocate, begin_episodes, play_turns
-from phalanx.cage2.saved_games import check_memories, check_networks
+from phalanx.cage2.saved_games import check_minds, check_networks, restore_minds, save_minds
 from phalanx.cage2.settings import (
+    DEFAULT_PRIOR,
     RedAgent,
     checked_actions,
     checked_horizon,
@@ -53,6 +55,7 @@ class Batch:
         first_index: int = 0,
         num_threads: int | str = "auto",
         same_step: bool = True,
+        prior: str | Mapping[str, float] = DEFAULT_PRIOR,
     ) -> None:
         num_envs = checked_num_envs(num_envs)
         self.kind = observation_kind(observation)
@@ -74,7 +77,7 @@ class Batch:
 
         self.nets = records(num_envs, NETWORK)
         self.nets["red_plan"], self.nets["horizon"], self.nets["rules"] = plan, self.horizon, number
-        self.memories = records(num_envs if self.kind else 1, MEMORY)
+        self.minds = open_minds(num_envs, self.kind, prior, rules, self.horizon)
         self.shown = allocate(num_envs, OBS_SIZES[observation], name)
         self.reseed(seed)
 
@@ -107,7 +110,7 @@ class Batch:
                 f"got {kind} of shape {np.shape(chosen)}"
             )
         self.team.settle()
-        begin_episodes(self.nets, self.memories, self.kind, chosen, self.odds, self.shown)
+        begin_episodes(self.nets, self.minds, chosen, self.odds, self.shown)
 
     def play(self, actions: npt.NDArray[Any], into: Shown | None = None) -> Shown:
         """One turn everywhere: actions int [N], each 0..144.
@@ -122,7 +125,7 @@ class Batch:
 
     def turn_arguments(self, actions: npt.NDArray[np.int64], shown: Shown) -> tuple[Any, ...]:
         """What `play_turns` takes."""
-        return self.nets, self.memories, self.kind, actions, self.odds, self.same_step, shown
+        return self.nets, self.minds, actions, self.odds, self.same_step, shown
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
         """bool [N, 145]: False for decoys that blue knows it cannot place.
@@ -138,7 +141,7 @@ class Batch:
         shown = self.shown
         return {
             "nets": self.nets.copy(),
-            "memories": self.memories.copy(),
+            **save_minds(self.minds),
             "odds": self.odds.copy(),
             "infected": np.stack([shown.infected_before, shown.infected_after]),
         }
@@ -147,12 +150,13 @@ class Batch:
         """Go on from a saved state of a batch with the same settings."""
         self._check_saved(saved)
         self.team.settle()
-        self.nets[:], self.memories[:] = saved["nets"], saved["memories"]
+        self.nets[:] = saved["nets"]
+        restore_minds(self.minds, saved)
         self.begin(np.zeros(self.num_envs, np.bool_))  # shows what is there
         self.shown.infected_before[:], self.shown.infected_after[:] = saved["infected"]
 
     def _check_saved(self, saved: dict[str, npt.NDArray[Any]]) -> None:
-        mine = {"nets": self.nets, "memories": self.memories, "odds": self.odds}
+        mine = {"nets": self.nets, "memories": self.minds.memories, "odds": self.odds}
         for name, own in mine.items():
             other = saved.get(name)
             if other is None or other.shape != own.shape or other.dtype != own.dtype:
@@ -170,7 +174,7 @@ class Batch:
                 "restore into a batch with the settings of the saved one"
             )
         check_networks(saved["nets"])
-        check_memories(saved["memories"])
+        check_minds(self.minds, saved)
         sets = saved.get("infected")
         if not isinstance(sets, np.ndarray) or sets.shape != (2, self.num_envs):
             raise ConfigError("the saved state does not fit: it does not say what was infected")

@@ -7,7 +7,7 @@ the newest commit plays 2.1-final, commit 606813b plays 2.1-leaderboard.
 
 import inspect
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -20,16 +20,23 @@ from gymnasium.error import ResetNeeded
 
 from phalanx.cage2.defenders import Defender, Reactor, make_defender
 from phalanx.cage2.env import one_action
-from phalanx.cage2.rules.observation import OBS_SIZES, History
+from phalanx.cage2.history import History
+from phalanx.cage2.rules.observation import OBS_SIZES
 from phalanx.cage2.rules.scenario import (
     CHALLENGE_NAMES,
+    DEFAULT_RULES,
     HOSTS,
     NO_HOST,
     NUM_ACTIONS,
     RED_AGENTS,
     RULE_SETS,
 )
-from phalanx.cage2.settings import checked_horizon, original_red_agent_weights, rule_set_number
+from phalanx.cage2.settings import (
+    DEFAULT_PRIOR,
+    checked_horizon,
+    original_red_agent_weights,
+    rule_set_number,
+)
 from phalanx.errors import ConfigError, MissingError
 
 HOW_TO_GET_IT = (
@@ -73,6 +80,7 @@ class CyborgEnv(gymnasium.Env[Array, Any]):
         horizon: int = 100,
         rules: str | None = None,
         observation: str = "bits",
+        prior: str | Mapping[str, float] = DEFAULT_PRIOR,
     ) -> None:
         self._weights = original_red_agent_weights(red_agent)
         installed = installed_rules()
@@ -84,7 +92,9 @@ class CyborgEnv(gymnasium.Env[Array, Any]):
             )
         self.rules = installed
         self.horizon = checked_horizon(horizon)
-        self._history = History(horizon=self.horizon, observation=observation)
+        self._history = History(
+            horizon=self.horizon, observation=observation, rules=self.rules, prior=prior
+        )
         self.observation_space = spaces.Box(0, 1, (OBS_SIZES[observation],), np.float32)
         self.action_space = spaces.Discrete(NUM_ACTIONS)
         self._games: dict[str, Any] = {}
@@ -193,7 +203,12 @@ class CyborgAgent:
         shown = str(observation or getattr(self.policy, "observation", "bits"))
         if horizon is None:
             horizon = int(getattr(self.policy, "horizon", 100))
-        self._history = History(horizon=horizon, observation=shown)
+        self._history = History(
+            horizon=horizon,
+            observation=shown,
+            rules=getattr(self.policy, "rules", DEFAULT_RULES),
+            prior=getattr(self.policy, "prior", DEFAULT_PRIOR),
+        )
         self._last: int | None = None
 
     def get_action(self, observation: Array, action_space: Any = None) -> int:

@@ -1,5 +1,6 @@
 """The game as Gymnasium knows games: one network as an Env."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import gymnasium
@@ -10,9 +11,9 @@ from gymnasium.error import ResetNeeded
 
 from phalanx.cage2.batch import Batch
 from phalanx.cage2.picture import picture
+from phalanx.cage2.rules.batch_turn import Shown
 from phalanx.cage2.rules.scenario import DEFAULT_RULES, NUM_ACTIONS
-from phalanx.cage2.rules.turn import Shown
-from phalanx.cage2.settings import RedAgent, checked_seed
+from phalanx.cage2.settings import DEFAULT_PRIOR, RedAgent, checked_seed
 from phalanx.errors import ActionError
 
 Array = npt.NDArray[Any]
@@ -39,6 +40,7 @@ class Cage2Env(gymnasium.Env[Array, Any]):
         horizon: int = 100,
         rules: str = DEFAULT_RULES,
         observation: str = "bits",
+        prior: str | Mapping[str, float] = DEFAULT_PRIOR,
         seed: int | None = None,
         dtype: str = "float32",
         render_mode: str | None = None,
@@ -49,6 +51,7 @@ class Cage2Env(gymnasium.Env[Array, Any]):
             horizon=horizon,
             rules=rules,
             observation=observation,
+            prior=prior,
             dtype=dtype,
             num_threads=1,
             same_step=False,

@@ -6,7 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from phalanx.cage2.rules.attackers import LAST_STEP
-from phalanx.cage2.rules.network import ACTIVE, NAME_KNOWN, RUNNING, UNKNOWN
+from phalanx.cage2.rules.belief import CAPACITY, STANDING
+from phalanx.cage2.rules.mind import Minds
+from phalanx.cage2.rules.network import ACTIVE, NAME_KNOWN, NETWORK, RUNNING, UNKNOWN
 from phalanx.cage2.rules.observation import NUM_BITS, ROAMS
 from phalanx.cage2.rules.scenario import (
     ALL_RED_AGENTS,
@@ -68,6 +70,62 @@ def check_memories(memories: Records) -> None:
     _check_ranges(memories, MEMORY_RANGES)
     for name in TURNS:
         _demand(memories[name] <= memories["turn"][:, None], name)
+
+
+# --- minds: what blue remembers, and believes -----------------------------------------------------
+
+
+def save_minds(minds: Minds) -> dict[str, npt.NDArray[Any]]:
+    """As arrays: memories, and of beliefs only the rows that hold a state."""
+    arrays: dict[str, npt.NDArray[Any]] = {"memories": minds.memories.copy()}
+    if minds.beliefs is not None:
+        standing = minds.beliefs.standing.copy()
+        everyone, sides = np.arange(len(standing)), standing["side"].copy()
+        most = standing["count"].max()
+        arrays["belief_words"] = minds.beliefs.words[everyone, sides, :most]
+        arrays["belief_weights"] = minds.beliefs.weights[everyone, sides, :most]
+        standing["side"] = 0
+        arrays["belief_standing"] = standing
+    return arrays
+
+
+def restore_minds(minds: Minds, saved: dict[str, npt.NDArray[Any]]) -> None:
+    """Go on from what `save_minds` gave and `check_minds` found right."""
+    minds.memories[:] = saved["memories"]
+    if minds.beliefs is not None:
+        most = saved["belief_words"].shape[1]
+        minds.beliefs.words[:, 0, :most] = saved["belief_words"]
+        minds.beliefs.weights[:, 0, :most] = saved["belief_weights"]
+        minds.beliefs.standing[:] = saved["belief_standing"]
+
+
+def check_minds(minds: Minds, saved: dict[str, npt.NDArray[Any]]) -> None:
+    """Refuse what is none of these minds."""
+    check_memories(saved["memories"])
+    if minds.beliefs is None:
+        return
+    words, weights = saved.get("belief_words"), saved.get("belief_weights")
+    standing = saved.get("belief_standing")
+    if words is None or weights is None or standing is None:
+        raise ConfigError("the saved state does not fit: it holds no beliefs")
+    most = words.shape[1] if words.ndim == 3 else 0
+    size, width = len(minds.beliefs.standing), minds.beliefs.words.shape[3]
+    fits = (
+        0 < most <= CAPACITY
+        and words.shape == (size, most, width)
+        and words.dtype == np.uint64
+        and weights.shape == (size, most)
+        and weights.dtype == np.float64
+        and standing.shape == (size,)
+        and standing.dtype == STANDING
+    )
+    if not fits:
+        raise ConfigError("the saved state does not fit: its beliefs have other shapes")
+    held = np.arange(most) < standing["count"][:, None]
+    _demand((standing["count"] > 0) & (standing["count"] <= most), "count")
+    _demand(standing["side"] == 0, "side")
+    _demand((weights[held] > 0) & (weights[held] <= 1), "weights")
+    check_networks(np.ascontiguousarray(words[held]).view(NETWORK)[:, 0])
 
 
 def check_conducts(conducts: Records) -> None:

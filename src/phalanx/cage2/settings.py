@@ -13,7 +13,8 @@ from phalanx.machine import count_cores
 
 MAX_HORIZON = 10_000
 MAX_THREADS = 1024
-OBSERVATIONS = ("bits", "history", "memory", "truth")
+OBSERVATIONS = ("bits", "history", "memory", "truth", "belief")
+DEFAULT_PRIOR = "b_line=0.5,meander=0.5"  # whom a belief expects
 
 RedAgent = str | Mapping[str, float] | Sequence[str]
 

@@ -1,7 +1,7 @@
 """The game as Gymnasium knows many games at once: a compiled batch as a VectorEnv."""
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any
 
@@ -15,9 +15,9 @@ from gymnasium.vector.utils import batch_space
 from phalanx.cage2.batch import Batch
 from phalanx.cage2.env import observation_space, shown_as
 from phalanx.cage2.picture import picture
+from phalanx.cage2.rules.batch_turn import Shown
 from phalanx.cage2.rules.scenario import DEFAULT_RULES, NUM_ACTIONS
-from phalanx.cage2.rules.turn import Shown
-from phalanx.cage2.settings import RedAgent, Seed, num_envs_of, spread_seeds
+from phalanx.cage2.settings import DEFAULT_PRIOR, RedAgent, Seed, num_envs_of, spread_seeds
 from phalanx.errors import ConfigError, choices
 from phalanx.reset_mask import checked_mask
 
@@ -66,6 +66,7 @@ class Cage2VectorEnv(VectorEnv[Array, Array, Array]):
         horizon: int = 100,
         rules: str = DEFAULT_RULES,
         observation: str = "bits",
+        prior: str | Mapping[str, float] = DEFAULT_PRIOR,
         seed: int | None = None,
         num_threads: int | str = "auto",
         dtype: str = "float32",
@@ -88,6 +89,7 @@ class Cage2VectorEnv(VectorEnv[Array, Array, Array]):
             horizon=horizon,
             rules=rules,
             observation=observation,
+            prior=prior,
             dtype=dtype,
             seed=0 if seed is None else seed,
             first_index=first_index,

@@ -92,6 +92,7 @@ def begin_episodes(
         "horizon": max(*horizons, player.horizon or 1),  # who sees the time is shown what it knows
         "rules": games.rules,
         "observation": player.observation,
+        "prior": player.prior,
     }
     at_once, width, env = player.at_once, CHUNK, None
     if games.simulator == "cyborg":

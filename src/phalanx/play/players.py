@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from phalanx.cage2.defenders import GREEDY, Greedy, make_defender
+from phalanx.cage2.settings import DEFAULT_PRIOR
 from phalanx.importing import find_named
 from phalanx.play.evaluate_config import EvaluateConfig
 from phalanx.play.own_defender import OwnDefender
@@ -33,6 +34,8 @@ class Player:
     """of its training, which its observations are to show; None: it does not see the time"""
     rules: str | None = None
     """of its training, if it says so"""
+    prior: str = DEFAULT_PRIOR
+    """whom its belief expects, if its observations show one"""
     workflow: str | None = None
     """the order of repair that it was trained to follow, or all"""
     compliance_rule: str | None = None
@@ -72,8 +75,8 @@ def trained_player(name: str, defender: TrainedDefender) -> Player:
         return told.sampling(seed, width) if sample else told
 
     return Player(
-        name, begin, defender.observation, defender.horizon, defender.rules, defender.workflow,
-        defender.compliance_rule, can_sample=True,
+        name, begin, defender.observation, defender.horizon, defender.rules, defender.prior,
+        defender.workflow, defender.compliance_rule, can_sample=True,
     )  # fmt: skip
 
 
@@ -81,7 +84,7 @@ def own_player(name: str, given: Any) -> Player:
     own = OwnDefender(given, name)
     return Player(
         name, lambda _seed, _width, _orders, sample: own.begin(sample),
-        own.observation, own.horizon, own.rules,
+        own.observation, own.horizon, own.rules, own.prior,
         at_once=CHUNK if own.batched else 1, can_sample=own.can_sample,
     )  # fmt: skip
 

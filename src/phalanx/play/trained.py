@@ -13,6 +13,7 @@ from phalanx.agents import agent_path
 from phalanx.cage2.registration import CAGE2_ENVS, ENV_ID
 from phalanx.cage2.rules.observation import OBS_SIZES
 from phalanx.cage2.rules.scenario import DEFAULT_RULES, NUM_ACTIONS
+from phalanx.cage2.settings import DEFAULT_PRIOR
 from phalanx.cage2.workflow import CODES, parse_order
 from phalanx.errors import CheckpointError, ConfigError
 from phalanx.learn.compiled.mlp import use_one_thread_per_product
@@ -31,6 +32,8 @@ from phalanx.training.saved_networks import (
 )
 from phalanx.trust import check_named
 
+GAME = ("observation", "horizon", "rules", "prior")  # what a policy must be shown as in training
+
 
 @dataclass(eq=False)
 class TrainedDefender:
@@ -48,6 +51,8 @@ class TrainedDefender:
     horizon: int
     """of its training, which its observations are to show"""
     rules: str
+    prior: str
+    """whom its belief expects, if its observations show one"""
     useful: npt.NDArray[np.bool_]
     """[145] the actions that it may play"""
     condition: Sequence[float] = ()
@@ -70,7 +75,7 @@ class TrainedDefender:
     @property
     def env_settings(self) -> dict[str, Any]:
         """What an environment must be made with to be the one that it was trained on."""
-        return {"observation": self.observation, "horizon": self.horizon, "rules": self.rules}
+        return {name: getattr(self, name) for name in GAME}
 
     def sampling(self, seed: int | Sequence[int], width: int) -> "TrainedDefender":
         """The same policy, drawing its actions; for `width` networks, as `RandomDefender`."""
@@ -177,8 +182,8 @@ def _networks_of(stepper: Any) -> Any:
 def _game_of(config: TrainConfig) -> dict[str, Any]:
     """What a run on CAGE-2 was shown, and how it was played."""
     if config.env == ENV_ID:  # made without settings
-        return {"observation": "bits", "horizon": 100, "rules": DEFAULT_RULES}
-    return {name: getattr(config, name) for name in ("observation", "horizon", "rules")}
+        return dict(zip(GAME, ("bits", 100, DEFAULT_RULES, DEFAULT_PRIOR), strict=True))
+    return {name: getattr(config, name) for name in GAME}
 
 
 def _defender(config: TrainConfig, networks: Any) -> TrainedDefender:

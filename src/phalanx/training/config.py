@@ -10,6 +10,7 @@ from phalanx.agents import AGENTS
 from phalanx.cage2.registration import CAGE2_ENVS
 from phalanx.cage2.rules.scenario import DEFAULT_RULES
 from phalanx.cage2.settings import (
+    DEFAULT_PRIOR,
     MAX_HORIZON,
     MAX_THREADS,
     OBSERVATIONS,
@@ -51,6 +52,7 @@ WORKERS = Only(
 )
 CAGE2 = Only("the compiled cage2", lambda run: run.env == "cage2")
 GAME = Only("cage2 and cyborg", lambda run: run.env in ("cage2", "cyborg"))
+BELIEF = Only("--observation belief", lambda run: run.observation == "belief")
 IMPALA = Only("--algo impala", lambda run: run.algo == "impala")
 NOT_A3C = Only("--algo ppo and impala", lambda run: run.algo != "a3c")
 NORMALISED = Only(
@@ -103,11 +105,13 @@ class TrainConfig:
     rules: Annotated[str, GAME] = DEFAULT_RULES
     """rule set: 2.1-final, or 2.1-leaderboard as the challenge was scored"""
     observation: Annotated[str, OneOf(*OBSERVATIONS), GAME] = "history"
-    """what the actor sees: bits (the 52), history (and what a defender can remember), or memory
-    (and more of it: own repairs, exploits counted, decoys that red has found, red's style); truth
-    is what no defender can see: a bound"""
+    """what the actor sees: bits (the 52), history (and what a defender can remember), memory
+    (and more of it: own repairs, exploits counted, decoys that red has found, red's style); belief
+    (memory and the exact chances of all that is hidden); truth is what no defender can see"""
 
     section("game", rarely=True)
+    prior: Annotated[str, BELIEF] = DEFAULT_PRIOR
+    """attackers that a belief expects, and how likely each is before anything is seen"""
     actions: Annotated[str, OneOf("useful", "all"), CAGE2] = "useful"
     """useful: leave out actions that can never help; or all"""
     critic_truth: Annotated[bool, CAGE2] = True
@@ -309,6 +313,7 @@ class TrainConfig:
             )
         known = original_red_agent_weights if self.env == "cyborg" else red_agent_weights
         known(self.red_agent)
+        red_agent_weights(self.prior)
         rule_set_number(self.rules)
         module, colon, factory = self.env_name.partition(":")
         if not module or (colon and not factory):

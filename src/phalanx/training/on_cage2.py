@@ -104,6 +104,7 @@ def open_batches(config: TrainConfig, first_index: int = 0) -> list[Batch]:
             horizon=config.horizon,
             rules=config.rules,
             observation=config.observation,
+            prior=config.prior,
             seed=config.seed,
             first_index=first_index + low,
             num_threads=threads if samplers == 1 else 1,

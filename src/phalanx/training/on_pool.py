@@ -153,7 +153,7 @@ def env_of(config: TrainConfig) -> Any:
         return config.env
     factory: Any = partial(
         CyborgEnv, red_agent=config.red_agent, horizon=config.horizon, rules=config.rules,
-        observation=config.observation,
+        observation=config.observation, prior=config.prior,
     )  # fmt: skip
     factory.__qualname__ = config.env
     return factory

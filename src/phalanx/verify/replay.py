@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from phalanx.cage2.rules.batch_turn import LOG, allocate, begin_episodes, replay_turn
+from phalanx.cage2.rules.mind import NO_MINDS
 from phalanx.cage2.rules.network import LOADED, NETWORK
-from phalanx.cage2.rules.observation import MEMORY, NUM_BITS
+from phalanx.cage2.rules.observation import NUM_BITS
 from phalanx.cage2.rules.scenario import action_name
-from phalanx.cage2.rules.turn import LOG, allocate, begin_episodes, replay_turn
 from phalanx.cage2.settings import rule_set_number
 from phalanx.compiled.rule import records
 from phalanx.errors import TraceError
@@ -141,7 +142,7 @@ def _begin(traces: Traces) -> Array:
     nets["red_plan"], nets["rules"] = traces.red, rule_set_number(traces.rules)
     everyone, odds = np.ones(n, np.bool_), np.zeros(3, np.int64)
     shown = allocate(n, NUM_BITS, np.float32)
-    begin_episodes(nets, records(1, MEMORY), False, everyone, odds, shown)
+    begin_episodes(nets, NO_MINDS, everyone, odds, shown)
     return nets
 
 

@@ -5,11 +5,12 @@ import numpy.typing as npt
 import pytest
 
 from phalanx.cage2 import Batch
+from phalanx.cage2.rules.batch_turn import LOG, allocate, begin_episodes, replay_turn
+from phalanx.cage2.rules.mind import NO_MINDS
 from phalanx.cage2.rules.network import LOADED, NETWORK, TRUE, seed_networks
-from phalanx.cage2.rules.observation import MEMORY, NUM_BITS
+from phalanx.cage2.rules.observation import NUM_BITS
 from phalanx.cage2.rules.red import BEST_CHANCE, DETECTION_CHANCE
 from phalanx.cage2.rules.scenario import ALL_RED_AGENTS, DRAWN, EXPLOITS, HOSTS, MEANDER
-from phalanx.cage2.rules.turn import LOG, allocate, begin_episodes, replay_turn
 from phalanx.compiled.rule import records
 from tests.cage2.game import ALL, Game, mask
 
@@ -162,6 +163,6 @@ def test_an_appended_attacker_is_drawn_with_its_odds() -> None:
     nets["red_plan"], nets["horizon"] = DRAWN, 100
     seed_networks(nets, np.full(DRAWS, 7, np.uint64), 0, 1)
     shown = allocate(DRAWS, NUM_BITS, np.float32)
-    begin_episodes(nets, records(1, MEMORY), False, everyone, odds, shown)
+    begin_episodes(nets, NO_MINDS, everyone, odds, shown)
     assert set(nets["red"]) == {MEANDER, appended}
     assert within_four_errors(int((nets["red"] == appended).sum()), 0.75)

@@ -19,9 +19,9 @@ from phalanx.cage2.rules.attackers import (
     STEP_IS_DUE,
     SWEEP,
 )
+from phalanx.cage2.rules.batch_turn import LOG, replay_turn
 from phalanx.cage2.rules.network import FALSE, TRUE
 from phalanx.cage2.rules.scenario import HOSTS, NUM_ACTIONS
-from phalanx.cage2.rules.turn import LOG, replay_turn
 from phalanx.compiled.rule import records
 from phalanx.errors import ConfigError
 from phalanx.play.cells import play_cells

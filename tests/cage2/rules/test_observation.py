@@ -201,7 +201,7 @@ def test_the_decoys_that_blue_remembers_are_those_that_stand() -> None:
     random = np.random.default_rng(2)
     for _ in range(60):
         batch.play(random.integers(NUM_ACTIONS, size=32))
-        assert np.array_equal(batch.memories["decoys"], batch.nets["decoys"])
+        assert np.array_equal(batch.minds.memories["decoys"], batch.nets["decoys"])
 
 
 def test_masks_say_which_decoys_can_be_placed() -> None:

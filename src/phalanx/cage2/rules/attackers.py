@@ -3,7 +3,7 @@
 Each sees only whether its last action succeeded, and what it knows.
 """
 
-from phalanx.cage2.rules.network import FALSE, TRUE, Network, heads, one_of
+from phalanx.cage2.rules.network import FALSE, TRUE, Network, heads
 from phalanx.cage2.rules.scenario import (
     B_LINE,
     B_LINE_DETOUR,
@@ -35,20 +35,33 @@ RED_ACTIONS = (
 )  # fmt: skip
 RED_SLEEP, SWEEP, SCAN, EXPLOIT, ESCALATE, IMPACT = range(len(RED_ACTIONS))
 
-Move = tuple[int, int]  # what to do, and to which host (or subnet, for a sweep)
+Plan = tuple[int, int]  # what to do, and the set of hosts (or subnets, for a sweep) it draws from
+ROLLED = -1  # a coin that is thrown; 0 and 1 are loaded
 
 
 @rule
-def next_move(net: Network, target_die: int) -> Move:
-    """The move of whoever attacks this network."""
+def plan_move(net: Network, coin: int) -> Plan:
+    """What the attacker of this network does next, and to one of which hosts."""
     player = number(net.red)
     if player == COIN:
-        player = whose_move(net)
+        player = whose_move(net, coin)
     if player in (B_LINE, B_LINE_DETOUR):
-        return b_line(net, target_die)
+        return plan_line(net)
     if player in (MEANDER, MEANDER_RESCAN):
-        return meander(net, target_die)
-    return RED_SLEEP, NO_HOST
+        return plan_meander(net)
+    return RED_SLEEP, 0
+
+
+@rule
+def note_target(net: Network, action: int, target: int) -> None:
+    """What the attacker writes down once the target of its planned move is drawn."""
+    player = number(net.red)
+    if player == COIN:
+        player = MEANDER if has(net.line_done, STEP_IS_DUE) else B_LINE
+    if player in (B_LINE, B_LINE_DETOUR):
+        note_line(net, action, target)
+    elif player in (MEANDER, MEANDER_RESCAN):
+        note_meander(net, action, target)
 
 
 # --- B-line: one straight way to the operational server -------------------------------------------
@@ -73,21 +86,29 @@ STEP_IS_DUE = 15  # coin: `line_step` is B-line's next step, not its last one
 
 
 @rule
-def b_line(net: Network, target_die: int) -> Move:
+def plan_line(net: Network) -> Plan:
     """The next step of the line after a success, the fall-back step after a failure."""
     step = number(net.line_step) if net.red == COIN else step_after_last(net)
-    if net.line_target == NO_HOST and step == 1:
-        net.line_target = one_of(TARGETS, target_die)
     net.line_step = step
     net.line_done |= only(step)
+    if net.red == COIN:
+        net.line_done &= all_but(STEP_IS_DUE)
     action, target = LINE[step]
     if target == TARGET:
+        if net.line_target == NO_HOST and step == 1:
+            return action, TARGETS
         target = net.line_target
     elif target == GATEWAY:
         target = ENTERPRISE1 if has(POINT_TO_ENTERPRISE1, net.line_target) else ENTERPRISE0
+    return action, only(target)
+
+
+@rule
+def note_line(net: Network, action: int, target: int) -> None:
+    if net.line_target == NO_HOST and net.line_step == 1:
+        net.line_target = target
     if net.red == COIN:
         note_for_meander(net, action, target)
-    return action, target
 
 
 @rule
@@ -109,39 +130,39 @@ def step_after_last(net: Network) -> int:
 
 
 @rule
-def meander(net: Network, target_die: int) -> Move:
+def plan_meander(net: Network) -> Plan:
     """Sweep what can be swept, scan what was not scanned, escalate where it is, and then exploit
     the next host.
     """
     learn_from_last_move(net)
     if has(net.escalated, OP_SERVER0):
-        net.last_escalated = OP_SERVER0
-        return IMPACT, OP_SERVER0
-
+        return IMPACT, only(OP_SERVER0)
     for subnet in (ENTERPRISE, OPERATIONAL, USER_SUBNET):
         if has(net.subnets, subnet) and not has(net.swept, subnet):
-            net.swept |= only(subnet)
-            return SWEEP, subnet
-
+            return SWEEP, only(subnet)
     unscanned = net.known & (ALL ^ net.scan_tried)
     if unscanned:  # [Q9] a scan that found nothing is never tried again
-        host = one_of(unscanned, target_die)
-        net.scan_tried |= only(host)
-        return SCAN, host
-
+        return SCAN, unscanned
     held = net.named & (ALL ^ net.escalated) & ((ALL ^ net.mapped) | net.exploited)
     if held:
-        host = one_of(held, target_die)
-        net.escalated |= only(host)
-        net.last_escalated = host
-        return ESCALATE, host
+        return ESCALATE, held
+    # [Q10] User0 and Defender are among them
+    return EXPLOIT, net.known & (ALL ^ net.exploited)
 
-    host = one_of(
-        net.known & (ALL ^ net.exploited), target_die
-    )  # [Q10] User0 and Defender are among them
-    net.exploited |= only(host)
-    net.last_exploited = host
-    return EXPLOIT, host
+
+@rule
+def note_meander(net: Network, action: int, target: int) -> None:
+    if action == SWEEP:
+        net.swept |= only(target)
+    elif action == SCAN:
+        net.scan_tried |= only(target)
+    elif action == EXPLOIT:
+        net.exploited |= only(target)
+        net.last_exploited = target
+    else:
+        if action == ESCALATE:
+            net.escalated |= only(target)
+        net.last_escalated = target
 
 
 @rule
@@ -175,7 +196,7 @@ def learn_from_last_move(net: Network) -> None:
 
 
 @rule
-def whose_move(net: Network) -> int:
+def whose_move(net: Network, coin: int) -> int:
     """B_LINE or MEANDER, by a fair coin; but who has just taken a host also escalates there.
 
     So no host is exploited while red is a mere user on it, as with the original's attackers.
@@ -186,23 +207,15 @@ def whose_move(net: Network) -> int:
         net.line_done |= only(STEP_IS_DUE)
     just_taken = net.last_exploited != NO_HOST and net.succeeded == TRUE
     learn_from_last_move(net)
-    lines_turn = line_moved_last if just_taken else heads(net)
+    lines_turn = line_moved_last
+    if not just_taken:
+        lines_turn = heads(net) if coin == ROLLED else coin == 1
     return B_LINE if lines_turn else MEANDER
 
 
 @rule
 def note_for_meander(net: Network, action: int, target: int) -> None:
     """Meander's notes on a move of B-line's, as if it were its own."""
-    net.line_done &= all_but(STEP_IS_DUE)
-    if action == SWEEP:
-        net.swept |= only(target)
-    elif action == SCAN:
-        net.scan_tried |= only(target)
-    elif action == EXPLOIT:
-        net.exploited |= only(target)
+    if action == EXPLOIT:
         net.escalated &= all_but(target)
-        net.last_exploited = target
-    else:
-        if action == ESCALATE:
-            net.escalated |= only(target)
-        net.last_escalated = target
+    note_meander(net, action, target)

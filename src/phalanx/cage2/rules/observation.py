@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from phalanx.cage2.rules.hidden import HIDDEN_SIZE
 from phalanx.cage2.rules.network import Network
 from phalanx.cage2.rules.scenario import (
     DECOY_SPOTS,
@@ -21,14 +22,9 @@ from phalanx.cage2.rules.scenario import (
     SLEEP,
     VERB_OF_ACTION,
 )
-from phalanx.cage2.settings import (
-    OBSERVATIONS,
-    checked_actions,
-    checked_horizon,
-    checked_num_envs,
-)
+from phalanx.cage2.settings import OBSERVATIONS
 from phalanx.compiled.bits import has, number, only
-from phalanx.compiled.rule import kernel, records, rule
+from phalanx.compiled.rule import kernel, rule
 from phalanx.errors import ConfigError, choices
 
 # --- the 52 bits: four per host, activity (two) and compromised (two), first bit lowest -----------
@@ -161,9 +157,11 @@ SECOND_SCAN = 3  # the turn in which an attacker shows its style
 # What no defender can see, after those: it shows what not seeing it costs.
 TRUTH_SIZE = 3 * NUM_HOSTS
 
-_SIZES = (NUM_BITS, HISTORY_SIZE, MEMORY_SIZE, MEMORY_SIZE + TRUTH_SIZE)
+_SIZES = (
+    NUM_BITS, HISTORY_SIZE, MEMORY_SIZE, MEMORY_SIZE + TRUTH_SIZE, MEMORY_SIZE + HIDDEN_SIZE,
+)  # fmt: skip
 OBS_SIZES = dict(zip(OBSERVATIONS, _SIZES, strict=True))
-BITS, HISTORY, MEMORISED, TRUE = range(4)  # the same for rules, in the same order
+BITS, HISTORY, MEMORISED, TRUE, BELIEVED = range(5)  # the same for rules, in the same order
 
 
 def observation_kind(name: str) -> int:
@@ -297,26 +295,6 @@ def write_truth(net: Network, row: Any) -> None:
         )
 
 
-# --- the same outside the game --------------------------------------------------------------------
-
-
-@kernel
-def remember_turns(
-    memories: Any, actions: Any, bits: Any, kind: int, horizon: int, obs: Any
-) -> None:
-    for i in range(len(memories)):
-        seen = read_bits(bits[i])
-        remember(memories[i], number(actions[i]), seen)
-        write_what_is_seen(memories[i], seen, kind, horizon, obs[i])
-
-
-@kernel
-def forget_all(memories: Any, kind: int, horizon: int, obs: Any) -> None:
-    for i in range(len(memories)):
-        forget(memories[i])
-        write_what_is_seen(memories[i], 0, kind, horizon, obs[i])
-
-
 @kernel
 def write_masks(decoys: Any, masks: Any) -> None:
     for i in range(len(decoys)):
@@ -327,47 +305,6 @@ def write_masks(decoys: Any, masks: Any) -> None:
                 or verb >= RESTORE
                 or has(PLACEABLE[host, decoys[i, host]], verb - FIRST_DECOY)
             )
-
-
-class History:
-    """Observations made outside the game, from the 52 bits and blue's own actions alone.
-
-    history = History(num_envs=1, horizon=100)
-    obs = history.begin()                   # float32 [N, HISTORY_SIZE]
-    obs = history.observe(actions, bits)    # after each turn: actions played, bits returned
-    history.action_masks()                  # bool [N, 145]: False for decoys that cannot be placed
-
-    observation: bits, history or memory.
-    """
-
-    def __init__(
-        self, num_envs: int = 1, *, horizon: int = 100, observation: str = "history"
-    ) -> None:
-        self.horizon = checked_horizon(horizon)
-        self.kind = observation_kind(observation)
-        if self.kind == TRUE:
-            raise ConfigError("truth observations are made inside the game only; give another")
-        self.memories = records(checked_num_envs(num_envs), MEMORY)
-        self._shape = num_envs, OBS_SIZES[observation]
-        self.begin()
-
-    def begin(self) -> npt.NDArray[np.float32]:
-        obs = np.empty(self._shape, np.float32)
-        forget_all(self.memories, self.kind, self.horizon, obs)
-        return obs
-
-    def observe(self, actions: npt.ArrayLike, bits: npt.ArrayLike) -> npt.NDArray[np.float32]:
-        size = len(self.memories)
-        obs = np.empty(self._shape, np.float32)
-        played, shown = checked_actions(np.asarray(actions), size), np.asarray(bits, np.float32)
-        if shown.shape != (size, NUM_BITS):
-            raise ConfigError(f"bits must have the shape {(size, NUM_BITS)}, got {shown.shape}")
-        shown = np.ascontiguousarray(shown)
-        remember_turns(self.memories, played, shown, self.kind, self.horizon, obs)
-        return obs
-
-    def action_masks(self) -> npt.NDArray[np.bool_]:
-        return action_masks(self.memories["decoys"])
 
 
 def action_masks(decoys: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:

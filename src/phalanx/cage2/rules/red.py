@@ -33,11 +33,12 @@ from phalanx.cage2.rules.scenario import (
     SSH,
     SUBNET_OF_HOST,
 )
-from phalanx.compiled.bits import all_but, has, number, only
+from phalanx.compiled.bits import all_but, count, has, number, only
 from phalanx.compiled.rule import rule
 
-BEST_CHANCE = int(0.75 * LOADED)  # red takes the exploit that it ranks highest
-DETECTION_CHANCE = int(0.95 * LOADED)  # blue's sensors see a reverse shell start
+BEST_SHARE, SEEN_SHARE = 0.75, 0.95
+BEST_CHANCE = int(BEST_SHARE * LOADED)  # red takes the exploit that it ranks highest
+DETECTION_CHANCE = int(SEEN_SHARE * LOADED)  # blue's sensors see a reverse shell start
 
 # Blue's sensors record what red did to a host as (connections, ports, shell seen): how many
 # connections, to how many different ports, and whether one was a new shell calling home.
@@ -96,6 +97,21 @@ def choose_exploit(options: int, die: int) -> int:
 
 
 @rule
+def exploits_against(net: Network, host: int) -> int:
+    """The set of exploits that the ports red remembers of a host allow."""
+    return number(OPTIONS[net.ports[host]])
+
+
+@rule
+def chance_of_exploit(options: int, chosen: int) -> float:
+    """How likely `choose_exploit` is to choose this one of the options."""
+    others = count(options) - 1
+    if others == 0:
+        return 1.0
+    return BEST_SHARE if chosen == BEST[options] else (1 - BEST_SHARE) / others
+
+
+@rule
 def meets(net: Network, host: int, exploit: int) -> int:
     """What answers an exploit: the genuine service if there is one, else a decoy, else nothing.
 
@@ -111,6 +127,13 @@ def meets(net: Network, host: int, exploit: int) -> int:
 
 
 @rule
+def takes(net: Network, host: int, chosen: int) -> bool:
+    """Whether this exploit would get a session there now."""
+    answer = meets(net, host, chosen)
+    return reaches(net, host) and answer not in (NOTHING, DECOY, FAILS, SPOILED)
+
+
+@rule
 def exploit(
     net: Network, host: int, exploit_die: int, detection_die: int
 ) -> tuple[bool, tuple[int, int, bool], int]:
@@ -118,7 +141,7 @@ def exploit(
 
     Returns success, what blue records, the exploit.
     """
-    options = number(OPTIONS[net.ports[host]])
+    options = exploits_against(net, host)
     if options == 0:
         return False, QUIET, NO_EXPLOIT
     chosen = choose_exploit(options, exploit_die)

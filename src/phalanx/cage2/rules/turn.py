@@ -1,35 +1,29 @@
-"""One turn in the order of the rule book, and the same for a batch."""
-
-from typing import Any, NamedTuple
-
-import numpy as np
-import numpy.typing as npt
+"""One turn in the order of the rule book."""
 
 from phalanx.cage2.rules import blue, red
-from phalanx.cage2.rules.attackers import ESCALATE, EXPLOIT, IMPACT, SCAN, SWEEP, next_move
+from phalanx.cage2.rules.attackers import (
+    ESCALATE,
+    EXPLOIT,
+    IMPACT,
+    RED_SLEEP,
+    ROLLED,
+    SCAN,
+    SWEEP,
+    note_target,
+    plan_move,
+)
 from phalanx.cage2.rules.network import (
     UNKNOWN,
     Network,
-    Networks,
-    begin_episode,
-    high_die,
-    low_die,
-    turn_dice,
+    one_of,
 )
 from phalanx.cage2.rules.observation import (
-    MEMORY_SIZE,
-    TRUE,
-    TRUTH_SIZE,
     activity,
-    forget,
     forget_activity,
     mark_activity,
     mark_cleaned,
     mark_malware,
     mark_removed,
-    remember,
-    write_truth,
-    write_what_is_seen,
 )
 from phalanx.cage2.rules.scenario import (
     ANALYSE,
@@ -37,7 +31,6 @@ from phalanx.cage2.rules.scenario import (
     HOST_OF_ACTION,
     NO_EXPLOIT,
     NO_HOST,
-    NUM_HOSTS,
     REMOVE,
     RESTORE,
     SLEEP,
@@ -45,8 +38,7 @@ from phalanx.cage2.rules.scenario import (
 )
 from phalanx.cage2.rules.scoring import cost
 from phalanx.compiled.bits import number
-from phalanx.compiled.rule import kernel, rule
-from phalanx.compiled.team import count_threads, join, leave, shard_start, take_chunk
+from phalanx.compiled.rule import rule
 
 
 @rule
@@ -72,16 +64,16 @@ def blue_moves(net: Network, verb: int, host: int) -> tuple[int, int]:
 
 
 @rule
-def red_moves(
-    net: Network, target_die: int, exploit_die: int, detection_die: int
-) -> tuple[int, int, int, tuple[int, int, bool]]:
-    """Red's action.
+def red_acts(
+    net: Network, action: int, target: int, exploit_die: int, detection_die: int
+) -> tuple[int, tuple[int, int, bool]]:
+    """Red does what it planned, to the target that was drawn.
 
-    Returns what it did, where, with which exploit, and what blue's sensors record.
+    Returns with which exploit, and what blue's sensors record.
     """
-    action, target = next_move(net, target_die)
     recorded = red.QUIET
     chosen = NO_EXPLOIT
+    note_target(net, action, target)
     if action == SCAN:
         succeeded, recorded = red.scan(net, target)
     elif action == EXPLOIT:
@@ -94,9 +86,30 @@ def red_moves(
         succeeded = red.impact(net)
     else:
         net.succeeded = UNKNOWN
-        return action, target, chosen, recorded
+        return chosen, recorded
     net.succeeded = succeeded
-    return action, target, chosen, recorded
+    return chosen, recorded
+
+
+@rule
+def begin_turn(net: Network, action: int) -> tuple[int, int]:
+    """Blue moves. Returns where malware was found and where a decoy was placed, or NO_HOST."""
+    forget_activity(net)
+    net.alert = NO_HOST
+    return blue_moves(net, number(VERB_OF_ACTION[action]), number(HOST_OF_ACTION[action]))
+
+
+@rule
+def end_turn(
+    net: Network, target: int, recorded: tuple[int, int, bool], malware: int, new_decoy: int
+) -> None:
+    """Blue observes."""
+    connections, ports, shell_seen = recorded
+    if connections:
+        mark_activity(net, target, activity(connections, ports, shell_seen, new_decoy == target))
+    if malware != NO_HOST:
+        mark_malware(net, malware)
+    net.turn += 1
 
 
 @rule
@@ -108,208 +121,12 @@ def play_turn(
     Returns what the turn cost (tenths), the hosts that red held after blue's move, where a decoy
     was placed (or NO_HOST), and red's move: what, where, with which exploit.
     """
-    verb, host = number(VERB_OF_ACTION[action]), number(HOST_OF_ACTION[action])
-    forget_activity(net)
-    net.alert = NO_HOST
-    malware, new_decoy = blue_moves(net, verb, host)
+    malware, new_decoy = begin_turn(net, action)
     infected = number(net.sessions)
-    move, target, chosen, (connections, ports, shell_seen) = red_moves(
-        net, target_die, exploit_die, detection_die
-    )
-    tenths = cost(net, verb == RESTORE)
-    if connections:
-        mark_activity(net, target, activity(connections, ports, shell_seen, new_decoy == target))
-    if malware != NO_HOST:
-        mark_malware(net, malware)
+    move, targets = plan_move(net, ROLLED)
+    target = NO_HOST if move == RED_SLEEP else one_of(targets, target_die)
+    chosen, recorded = red_acts(net, move, target, exploit_die, detection_die)
+    tenths = cost(net, VERB_OF_ACTION[action] == RESTORE)
     net.tenths -= tenths
-    net.turn += 1
+    end_turn(net, target, recorded, malware, new_decoy)
     return tenths, infected, new_decoy, move, target, chosen
-
-
-CHUNK = 128  # networks that a thread takes at a time
-
-# --- the batch ------------------------------------------------------------------------------------
-
-
-class Shown(NamedTuple):
-    """All that a turn writes, one row per network."""
-
-    obs: npt.NDArray[Any]  # uint8 or float32 [N, 52], or float32 [N, OBS_SIZES[...]]
-    final_obs: npt.NDArray[Any]  # the same for the last turn of an episode; other rows are old
-    rewards: npt.NDArray[np.float64]  # [N]
-    truncated: npt.NDArray[np.bool_]  # [N]
-    truth: npt.NDArray[np.uint64]  # [N, 6]: known, scanned, access, a byte per host, 16 bytes each
-    infected_before: npt.NDArray[np.uint16]  # [N] sets of hosts that red held before blue's move
-    infected_after: npt.NDArray[np.uint16]  # [N] ... and after it, before red's
-    returns: npt.NDArray[np.float64]  # [N] of the episodes that just ended; other rows are old
-
-    @property
-    def known(self) -> npt.NDArray[np.uint8]:
-        """Whose address red knows: uint8 [N, 13], a view."""
-        return self.truth.view(np.uint8)[:, :NUM_HOSTS]
-
-    @property
-    def scanned(self) -> npt.NDArray[np.uint8]:
-        """Whose ports red knows: uint8 [N, 13], a view."""
-        return self.truth.view(np.uint8)[:, 16 : 16 + NUM_HOSTS]
-
-    @property
-    def access(self) -> npt.NDArray[np.uint8]:
-        """How far red has come: uint8 [N, 13], 0 none, 1 user, 2 root; a view."""
-        return self.truth.view(np.uint8)[:, 32 : 32 + NUM_HOSTS]
-
-
-def allocate(size: int, width: int, dtype: Any) -> Shown:
-    """Arrays for `size` networks with observations of `width` numbers."""
-    return Shown(
-        obs=np.zeros((size, width), dtype),
-        final_obs=np.zeros((size, width), dtype),
-        rewards=np.zeros(size, np.float64),
-        truncated=np.zeros(size, np.bool_),
-        truth=np.zeros((size, 6), np.uint64),
-        infected_before=np.zeros(size, np.uint16),
-        infected_after=np.zeros(size, np.uint16),
-        returns=np.zeros(size, np.float64),
-    )
-
-
-# [8 bits]: each as a byte of its own, so that a set of hosts is written as two words
-AS_BYTES = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little")
-AS_WORD = np.ascontiguousarray(AS_BYTES).view(np.uint64)[:, 0]
-
-
-@rule
-def write_obs(net: Network, memory: Any, kind: int, row: Any) -> None:
-    write_what_is_seen(memory, net.seen, kind, net.horizon, row)
-    if kind == TRUE:
-        write_truth(net, row[MEMORY_SIZE : MEMORY_SIZE + TRUTH_SIZE])
-
-
-@rule
-def write_truth_bytes(net: Network, row: Any) -> None:
-    """Red's true standing on each host: address known, ports known, no access, user or root."""
-    row[0] = AS_WORD[net.known & 255]
-    row[1] = AS_WORD[net.known >> 8]
-    row[2] = AS_WORD[net.scanned & 255]
-    row[3] = AS_WORD[net.scanned >> 8]
-    row[4] = AS_WORD[net.sessions & 255] + AS_WORD[net.root & 255]
-    row[5] = AS_WORD[net.sessions >> 8] + AS_WORD[net.root >> 8]
-
-
-@rule
-def begin_anew(net: Network, memory: Any, kind: int, odds: Any) -> None:
-    net.episode += 1
-    begin_episode(net, odds)
-    if kind:
-        forget(memory)
-
-
-@rule
-def play_shard(
-    nets: Networks,
-    memories: Any,
-    kind: int,
-    actions: Any,
-    odds: Any,
-    same_step: bool,
-    shown: Shown,
-    start: int,
-    stop: int,
-) -> None:
-    """One turn in networks start..stop; episodes that are over begin anew, now or in the next."""
-    for i in range(start, stop):
-        net, memory = nets[i], memories[i if kind else 0]
-        shown.infected_before[i] = net.sessions
-        if net.turn >= net.horizon:
-            begin_anew(net, memory, kind, odds)
-            shown.infected_before[i] = shown.infected_after[i] = net.sessions
-            shown.rewards[i] = 0
-            shown.truncated[i] = False
-        else:
-            action = number(actions[i])
-            first, second = turn_dice(net)
-            tenths, infected, _new_decoy, _move, _target, _chosen = play_turn(
-                net, action, low_die(first), high_die(first), low_die(second)
-            )
-            if kind:
-                remember(memory, action, net.seen)
-            shown.infected_after[i] = infected
-            shown.rewards[i] = (0 - tenths) / 10.0  # no minus zero
-            shown.truncated[i] = net.turn >= net.horizon
-            if net.turn >= net.horizon:
-                shown.returns[i] = net.tenths / 10.0
-                if same_step:
-                    write_obs(net, memory, kind, shown.final_obs[i])
-                    begin_anew(net, memory, kind, odds)
-        write_obs(net, memory, kind, shown.obs[i])
-        write_truth_bytes(net, shown.truth[i])
-
-
-@kernel
-def play_turns(
-    nets: Networks,
-    memories: Any,
-    kind: int,
-    actions: Any,
-    odds: Any,
-    same_step: bool,
-    shown: Shown,
-    board: Any,
-    task: int,
-    thread: int,
-) -> bool:
-    """One turn everywhere, played by several threads: each its own shard, then what is left."""
-    if not join(board, task, thread):
-        return True
-    size, threads = len(nets), count_threads(board)
-    for others in range(threads):
-        shard = (thread + others) % threads
-        low, high = shard_start(size, shard, threads), shard_start(size, shard + 1, threads)
-        start = low + take_chunk(board, shard, CHUNK)
-        while start < high:
-            stop = min(start + CHUNK, high)
-            play_shard(nets, memories, kind, actions, odds, same_step, shown, start, stop)
-            start = low + take_chunk(board, shard, CHUNK)
-    return leave(board, task, thread)
-
-
-@kernel
-def begin_episodes(
-    nets: Networks, memories: Any, kind: int, chosen: Any, odds: Any, shown: Shown
-) -> None:
-    """Begin anew in the chosen networks, and show all."""
-    for i in range(len(nets)):
-        net, memory = nets[i], memories[i if kind else 0]
-        if chosen[i]:
-            begin_anew(net, memory, kind, odds)
-            shown.infected_before[i] = shown.infected_after[i] = net.sessions
-        write_obs(net, memory, kind, shown.obs[i])
-        write_truth_bytes(net, shown.truth[i])
-
-
-LOG = np.dtype(
-    [
-        ("cost", np.int32),
-        ("decoy", np.int8),  # host on which blue's decoy was placed, or NO_HOST
-        ("red", np.int8),
-        ("target", np.int8),
-        ("exploit", np.int8),
-    ]
-)
-
-
-@kernel
-def replay_turn(nets: Networks, playing: Any, actions: Any, loaded: Any, log: Any) -> None:
-    """One turn where `playing`, with dice from outside: int64 [N, 3], for target, exploit and
-    detection.
-    """
-    for i in range(len(nets)):
-        if playing[i]:
-            tenths, _infected, new_decoy, move, target, chosen = play_turn(
-                nets[i], number(actions[i]), loaded[i, 0], loaded[i, 1], loaded[i, 2]
-            )
-            log[i].cost = tenths
-            log[i].decoy = new_decoy
-            log[i].red = move
-            log[i].target = target
-            log[i].exploit = chosen

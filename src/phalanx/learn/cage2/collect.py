@@ -12,8 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from phalanx.cage2.batch import Batch
+from phalanx.cage2.rules.batch_turn import begin_anew, write_obs
+from phalanx.cage2.rules.mind import Minds, take_in
 from phalanx.cage2.rules.network import dice, high_die, low_die, policy_die, turn_dice
-from phalanx.cage2.rules.observation import remember, write_truth
+from phalanx.cage2.rules.observation import write_truth
 from phalanx.cage2.rules.scenario import (
     FIRST_DECOY,
     HOST_OF_ACTION,
@@ -25,7 +27,7 @@ from phalanx.cage2.rules.scenario import (
     VERB_OF_ACTION,
 )
 from phalanx.cage2.rules.scoring import Orders, align, begin_conduct
-from phalanx.cage2.rules.turn import begin_anew, play_turn, write_obs
+from phalanx.cage2.rules.turn import play_turn
 from phalanx.compiled.bits import number
 from phalanx.compiled.rule import kernel, rule
 from phalanx.compiled.team import join, leave, next_piece
@@ -41,8 +43,7 @@ class Games(NamedTuple):
     """Networks of CAGE-2 that play side by side, and what each is to follow and is told."""
 
     nets: npt.NDArray[np.void]  # NETWORK [N]
-    memories: npt.NDArray[np.void]  # MEMORY [N], or one for all if observations need none
-    kind: int  # of observations
+    minds: Minds  # what blue keeps from turn to turn
     odds: npt.NDArray[Any]  # of attackers
     has_orders: bool  # looked at in every turn, where to take out the orders themselves costs time
     orders: Orders  # of repair that are to be followed
@@ -53,8 +54,16 @@ class Games(NamedTuple):
 
 def games_of(batch: Batch, orders: Orders, conducts: Any, useful: Any, condition: Any) -> Games:
     """Those of a batch."""
-    state = (batch.nets, batch.memories, batch.kind, batch.odds)
-    return Games(*state, len(orders.allowed) > 0, orders, conducts, useful, condition)
+    return Games(
+        batch.nets,
+        batch.minds,
+        batch.odds,
+        len(orders.allowed) > 0,
+        orders,
+        conducts,
+        useful,
+        condition,
+    )
 
 
 class Shaping(NamedTuple):
@@ -100,15 +109,10 @@ def begin_following_everywhere(games: Games) -> None:
 
 
 @rule
-def memory_of(games: Games, i: int) -> Any:
-    return games.memories[i if games.kind else 0]
-
-
-@rule
 def write_input(games: Games, net: Any, i: int, row: Any) -> None:
     """What the actor sees of network i: the observation, and after it what it was told."""
     told = games.condition[i]
-    write_obs(net, memory_of(games, i), games.kind, row)
+    write_obs(net, games.minds, i, row)
     first = len(row) - len(told)
     for c in range(len(told)):
         row[first + c] = told[c]
@@ -156,8 +160,7 @@ def play_one(games: Games, net: Any, i: int, action: int) -> tuple[int, float]:
     if games.has_orders:
         verb, host = number(VERB_OF_ACTION[action]), number(HOST_OF_ACTION[action])
         aligned = align(games.conducts[i], games.orders, infected, left, verb, host)
-    if games.kind:
-        remember(memory_of(games, i), action, net.seen)
+    take_in(games.minds, i, action, net.seen)
     return tenths, aligned
 
 
@@ -186,7 +189,7 @@ def play_and_store(
         write_input(games, net, i, final.obs[k])
         if final.truth.shape[1]:
             write_truth(net, final.truth[k])
-        begin_anew(net, memory_of(games, i), games.kind, games.odds)
+        begin_anew(net, games.minds, i, games.odds)
         if games.has_orders:
             rollout.notes[t, i] = games.conducts[i]
             begin_following(net, games.conducts[i], games.orders, games.condition[i])

@@ -97,8 +97,9 @@ class Cage2Sampler:
     def load(self, arrays: Arrays) -> None:
         """Go on from what `save` gave."""
         saved = dict(arrays)
-        for name, own in (("nets", self.batch.nets), ("memories", self.batch.memories)):
-            saved[name] = saved[name].view(own.dtype).reshape(own.shape)
+        for name, own in self.batch.save().items():
+            if own.dtype.names:
+                saved[name] = saved[name].view(own.dtype).reshape(own.shape)
         conducts = arrays["conducts"].view(CONDUCT).reshape(self.conducts.shape)
         check_conducts(conducts)
         self.batch.restore(saved)

@@ -1,0 +1,203 @@
+"""The exact belief of a defender, from the 52 bits and its own actions alone."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from phalanx.cage2.rules.belief import NO_PRIOR, Prior, begin_beliefs, believe_all, make_beliefs
+from phalanx.cage2.rules.mind import Minds, make_minds
+from phalanx.cage2.rules.network import NETWORK, begin_episode
+from phalanx.cage2.rules.observation import BELIEVED, NUM_BITS
+from phalanx.cage2.rules.scenario import (
+    ALL_RED_AGENTS,
+    DEFAULT_RULES,
+    EXPLOIT_PORTS,
+    NUM_HOSTS,
+)
+from phalanx.cage2.settings import (
+    DEFAULT_PRIOR,
+    checked_actions,
+    checked_horizon,
+    checked_num_envs,
+    red_agent_number,
+    red_agent_weights,
+    rule_set_number,
+)
+from phalanx.compiled.rule import kernel, records
+from phalanx.errors import ConfigError
+
+SETS_OF_HOSTS = ("sessions", "root", "removable", "files", "known", "scanned")
+_BIT_VALUES = 1 << np.arange(NUM_BITS, dtype=np.int64)
+
+
+@kernel
+def begin_all(nets: Any, odds: Any) -> None:
+    for i in range(len(nets)):
+        begin_episode(nets[i], odds)
+
+
+def prior_of(red_agents: str | Mapping[str, float], rules: str, horizon: int) -> Prior:
+    """That these attackers come as often as this, under these rules."""
+    weights = {name: w for name, w in red_agent_weights(red_agents).items() if w > 0}
+    nets = records(len(weights), NETWORK)
+    nets["red_plan"] = [red_agent_number(name) for name in weights]
+    nets["rules"], nets["horizon"] = rule_set_number(rules), checked_horizon(horizon)
+    begin_all(nets, np.zeros(len(ALL_RED_AGENTS), np.int64))
+    return Prior(nets, np.array(list(weights.values())))
+
+
+def open_minds(
+    size: int, kind: int, prior: str | Mapping[str, float], rules: str, horizon: int
+) -> Minds:
+    """What blue keeps from turn to turn, for observations of this kind."""
+    known = prior_of(prior, rules, horizon) if kind == BELIEVED else NO_PRIOR
+    return make_minds(size, kind, known)
+
+
+class BeliefBatch:
+    """The beliefs of N defenders side by side.
+
+    beliefs = BeliefBatch(64, red_agents={"b_line": 0.5, "meander": 0.5})
+    beliefs.observe(actions, bits)       # after each turn: actions played, bits returned
+    beliefs.begin(ended)                 # where a new episode has begun
+    beliefs[3].weights                   # one of them, as a `Belief`
+    """
+
+    def __init__(
+        self,
+        num_envs: int,
+        *,
+        rules: str = DEFAULT_RULES,
+        red_agents: str | Mapping[str, float] = DEFAULT_PRIOR,
+        horizon: int = 100,
+    ) -> None:
+        self.num_envs = checked_num_envs(num_envs)
+        self.beliefs = make_beliefs(num_envs, prior_of(red_agents, rules, horizon))
+        self.begin()
+
+    def begin(self, chosen: npt.NDArray[np.bool_] | None = None) -> None:
+        """Begin an episode in the chosen networks (all of them if not told)."""
+        if chosen is None:
+            chosen = np.ones(self.num_envs, np.bool_)
+        begin_beliefs(self.beliefs, chosen)
+
+    def observe(self, actions: npt.ArrayLike, bits: npt.ArrayLike) -> None:
+        """Take in a turn of each: its action, and the 52 bits that it was shown, [N, 52]."""
+        shown = np.asarray(bits)
+        if shown.shape != (self.num_envs, NUM_BITS):
+            raise ConfigError(
+                f"bits must have the shape {(self.num_envs, NUM_BITS)}, got {shown.shape}"
+            )
+        played = checked_actions(np.asarray(actions), self.num_envs)
+        believe_all(self.beliefs, played, (shown != 0) @ _BIT_VALUES)
+
+    def __len__(self) -> int:
+        return self.num_envs
+
+    def __getitem__(self, i: int) -> "BeliefView":
+        return BeliefView(self, range(self.num_envs)[i])
+
+    def __iter__(self) -> Iterator["BeliefView"]:
+        return (self[i] for i in range(self.num_envs))
+
+
+class BeliefView:
+    """One belief: the states that are possible, and how likely each is."""
+
+    def __init__(self, batch: BeliefBatch, index: int) -> None:
+        self.batch, self.index = batch, index
+
+    def _half(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        standing = self.batch.beliefs.standing[self.index]
+        return array[self.index, standing["side"], : standing["count"]].copy()
+
+    @property
+    def states(self) -> npt.NDArray[np.void]:
+        """NETWORK [K]: whole games that can be played on. Their dice are not the true game's."""
+        return self._half(self.batch.beliefs.states)
+
+    @property
+    def weights(self) -> npt.NDArray[np.float64]:
+        """[K] the chance of each state; they sum to 1."""
+        return self._half(self.batch.beliefs.weights)
+
+    @property
+    def surprises(self) -> int:
+        """Turns of this episode that no attacker of the prior explains."""
+        return int(self.batch.beliefs.standing[self.index]["surprises"])
+
+    @property
+    def dropped(self) -> int:
+        """How often in this episode a state found no room: the belief is exact while it is 0."""
+        return int(self.batch.beliefs.standing[self.index]["dropped"])
+
+    @property
+    def entropy(self) -> float:
+        """How much is not known, in bits."""
+        weights = self.weights
+        return float(-(weights * np.log2(weights)).sum()) + 0.0
+
+    def sample(self, n: int, seed: int | np.random.Generator | None = None) -> npt.NDArray[np.void]:
+        """NETWORK [n] states drawn by their chances."""
+        chosen = np.random.default_rng(seed).choice(len(self.weights), n, p=self.weights)
+        return self.states[chosen]
+
+    def marginals(self) -> dict[str, Any]:
+        """The chance of each single fact.
+
+        Per host [13]: session (red is there), user, root, removable, file, known, scanned; ports
+        that red remembers [13, exploits]; attackers by name; B-line's step [15] and target [13].
+        """
+        states, weights = self.states, self.weights
+        sets = {name: weights @ _members(states[name]) for name in SETS_OF_HOSTS}
+        marginals: dict[str, Any] = {
+            "session": sets["sessions"],
+            "user": weights @ _members(states["sessions"] & ~states["root"]),
+            "root": sets["root"],
+            "removable": sets["removable"],
+            "file": sets["files"],
+            "known": sets["known"],
+            "scanned": sets["scanned"],
+        }
+        ports = (states["ports"][..., None] >> np.arange(len(EXPLOIT_PORTS))) & 1
+        marginals["ports"] = np.tensordot(weights, ports, 1)
+        marginals["attacker"] = {
+            name: float(weights[states["red"] == k].sum()) for k, name in enumerate(ALL_RED_AGENTS)
+        }
+        for name, length in (("line_step", 15), ("line_target", NUM_HOSTS)):
+            marginals[name] = weights @ (states[name][:, None] == np.arange(length))
+        return marginals
+
+
+class Belief(BeliefView):
+    """What one defender can know, exactly.
+
+    belief = Belief(rules="2.1-leaderboard", red_agents={"b_line": 0.5, "meander": 0.5})
+    belief.observe(action, obs)          # after each turn: the action played, the 52 bits returned
+    belief.states, belief.weights        # all that is possible, and how likely
+    belief.marginals()["root"]           # the chance that red is root, per host
+    """
+
+    def __init__(
+        self,
+        *,
+        rules: str = DEFAULT_RULES,
+        red_agents: str | Mapping[str, float] = DEFAULT_PRIOR,
+        horizon: int = 100,
+    ) -> None:
+        super().__init__(BeliefBatch(1, rules=rules, red_agents=red_agents, horizon=horizon), 0)
+
+    def begin(self) -> None:
+        """A new episode."""
+        self.batch.begin()
+
+    def observe(self, action: int, obs: npt.ArrayLike) -> None:
+        """Take in a turn: blue's own action, and the 52 bits that it was shown."""
+        self.batch.observe([action], np.asarray(obs)[None])
+
+
+def _members(sets: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Sets of hosts [K] as bits [K, 13]."""
+    return (sets[:, None] >> np.arange(NUM_HOSTS)) & 1

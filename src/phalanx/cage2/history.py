@@ -1,0 +1,92 @@
+"""Observations made outside the game, beside the original for instance."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from phalanx.cage2.belief import open_minds
+from phalanx.cage2.rules.mind import Minds, begin_mind, take_in, write_mind
+from phalanx.cage2.rules.observation import (
+    NUM_BITS,
+    OBS_SIZES,
+    TRUE,
+    action_masks,
+    observation_kind,
+    read_bits,
+)
+from phalanx.cage2.rules.scenario import DEFAULT_RULES
+from phalanx.cage2.settings import (
+    DEFAULT_PRIOR,
+    checked_actions,
+    checked_horizon,
+    checked_num_envs,
+)
+from phalanx.compiled.bits import number
+from phalanx.compiled.rule import kernel
+from phalanx.errors import ConfigError
+
+
+@kernel
+def take_in_turns(minds: Minds, actions: Any, bits: Any, horizon: int, obs: Any) -> None:
+    for i in range(len(obs)):
+        seen = read_bits(bits[i])
+        take_in(minds, i, number(actions[i]), seen)
+        write_mind(minds, i, seen, horizon, obs[i])
+
+
+@kernel
+def begin_minds(minds: Minds, horizon: int, obs: Any) -> None:
+    for i in range(len(obs)):
+        begin_mind(minds, i)
+        write_mind(minds, i, 0, horizon, obs[i])
+
+
+class History:
+    """Observations made outside the game, from the 52 bits and blue's own actions alone.
+
+    history = History(num_envs=1, horizon=100)
+    obs = history.begin()                   # float32 [N, HISTORY_SIZE]
+    obs = history.observe(actions, bits)    # after each turn: actions played, bits returned
+    history.action_masks()                  # bool [N, 145]: False for decoys that cannot be placed
+
+    observation: bits, history, memory or belief.
+    rules, prior: of beliefs: the rules of the game, and how likely each attacker is.
+    """
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        *,
+        horizon: int = 100,
+        observation: str = "history",
+        rules: str = DEFAULT_RULES,
+        prior: str | Mapping[str, float] = DEFAULT_PRIOR,
+    ) -> None:
+        self.horizon = checked_horizon(horizon)
+        self.kind = observation_kind(observation)
+        if self.kind == TRUE:
+            raise ConfigError("truth observations are made inside the game only; give another")
+        size = checked_num_envs(num_envs)
+        self.minds = open_minds(size, self.kind, prior, rules, self.horizon)
+        self._shape = num_envs, OBS_SIZES[observation]
+        self.begin()
+
+    def begin(self) -> npt.NDArray[np.float32]:
+        obs = np.empty(self._shape, np.float32)
+        begin_minds(self.minds, self.horizon, obs)
+        return obs
+
+    def observe(self, actions: npt.ArrayLike, bits: npt.ArrayLike) -> npt.NDArray[np.float32]:
+        size = self._shape[0]
+        obs = np.empty(self._shape, np.float32)
+        played, shown = checked_actions(np.asarray(actions), size), np.asarray(bits, np.float32)
+        if shown.shape != (size, NUM_BITS):
+            raise ConfigError(f"bits must have the shape {(size, NUM_BITS)}, got {shown.shape}")
+        shown = np.ascontiguousarray(shown)
+        take_in_turns(self.minds, played, shown, self.horizon, obs)
+        return obs
+
+    def action_masks(self) -> npt.NDArray[np.bool_]:
+        return action_masks(self.minds.memories["decoys"])

@@ -1,0 +1,202 @@
+"""A turn in many networks at once, and what it shows."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from phalanx.cage2.rules.mind import Minds, begin_mind, take_in, write_mind
+from phalanx.cage2.rules.network import (
+    Network,
+    Networks,
+    begin_episode,
+    high_die,
+    low_die,
+    turn_dice,
+)
+from phalanx.cage2.rules.observation import MEMORY_SIZE, TRUE, TRUTH_SIZE, write_truth
+from phalanx.cage2.rules.scenario import NUM_HOSTS
+from phalanx.cage2.rules.turn import play_turn
+from phalanx.compiled.bits import number
+from phalanx.compiled.rule import kernel, rule
+from phalanx.compiled.team import count_threads, join, leave, shard_start, take_chunk
+
+CHUNK = 128  # networks that a thread takes at a time
+
+
+class Shown(NamedTuple):
+    """All that a turn writes, one row per network."""
+
+    obs: npt.NDArray[Any]  # uint8 or float32 [N, 52], or float32 [N, OBS_SIZES[...]]
+    final_obs: npt.NDArray[Any]  # the same for the last turn of an episode; other rows are old
+    rewards: npt.NDArray[np.float64]  # [N]
+    truncated: npt.NDArray[np.bool_]  # [N]
+    truth: npt.NDArray[np.uint64]  # [N, 6]: known, scanned, access, a byte per host, 16 bytes each
+    infected_before: npt.NDArray[np.uint16]  # [N] sets of hosts that red held before blue's move
+    infected_after: npt.NDArray[np.uint16]  # [N] ... and after it, before red's
+    returns: npt.NDArray[np.float64]  # [N] of the episodes that just ended; other rows are old
+
+    @property
+    def known(self) -> npt.NDArray[np.uint8]:
+        """Whose address red knows: uint8 [N, 13], a view."""
+        return self.truth.view(np.uint8)[:, :NUM_HOSTS]
+
+    @property
+    def scanned(self) -> npt.NDArray[np.uint8]:
+        """Whose ports red knows: uint8 [N, 13], a view."""
+        return self.truth.view(np.uint8)[:, 16 : 16 + NUM_HOSTS]
+
+    @property
+    def access(self) -> npt.NDArray[np.uint8]:
+        """How far red has come: uint8 [N, 13], 0 none, 1 user, 2 root; a view."""
+        return self.truth.view(np.uint8)[:, 32 : 32 + NUM_HOSTS]
+
+
+def allocate(size: int, width: int, dtype: Any) -> Shown:
+    """Arrays for `size` networks with observations of `width` numbers."""
+    return Shown(
+        obs=np.zeros((size, width), dtype),
+        final_obs=np.zeros((size, width), dtype),
+        rewards=np.zeros(size, np.float64),
+        truncated=np.zeros(size, np.bool_),
+        truth=np.zeros((size, 6), np.uint64),
+        infected_before=np.zeros(size, np.uint16),
+        infected_after=np.zeros(size, np.uint16),
+        returns=np.zeros(size, np.float64),
+    )
+
+
+# [8 bits]: each as a byte of its own, so that a set of hosts is written as two words
+AS_BYTES = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little")
+AS_WORD = np.ascontiguousarray(AS_BYTES).view(np.uint64)[:, 0]
+
+
+@rule
+def write_obs(net: Network, minds: Minds, i: int, row: Any) -> None:
+    write_mind(minds, i, net.seen, net.horizon, row)
+    if minds.kind == TRUE:
+        write_truth(net, row[MEMORY_SIZE : MEMORY_SIZE + TRUTH_SIZE])
+
+
+@rule
+def write_truth_bytes(net: Network, row: Any) -> None:
+    """Red's true standing on each host: address known, ports known, no access, user or root."""
+    row[0] = AS_WORD[net.known & 255]
+    row[1] = AS_WORD[net.known >> 8]
+    row[2] = AS_WORD[net.scanned & 255]
+    row[3] = AS_WORD[net.scanned >> 8]
+    row[4] = AS_WORD[net.sessions & 255] + AS_WORD[net.root & 255]
+    row[5] = AS_WORD[net.sessions >> 8] + AS_WORD[net.root >> 8]
+
+
+@rule
+def begin_anew(net: Network, minds: Minds, i: int, odds: Any) -> None:
+    net.episode += 1
+    begin_episode(net, odds)
+    begin_mind(minds, i)
+
+
+@rule
+def play_shard(
+    nets: Networks,
+    minds: Minds,
+    actions: Any,
+    odds: Any,
+    same_step: bool,
+    shown: Shown,
+    start: int,
+    stop: int,
+) -> None:
+    """One turn in networks start..stop; episodes that are over begin anew, now or in the next."""
+    for i in range(start, stop):
+        net = nets[i]
+        shown.infected_before[i] = net.sessions
+        if net.turn >= net.horizon:
+            begin_anew(net, minds, i, odds)
+            shown.infected_before[i] = shown.infected_after[i] = net.sessions
+            shown.rewards[i] = 0
+            shown.truncated[i] = False
+        else:
+            action = number(actions[i])
+            first, second = turn_dice(net)
+            tenths, infected, _new_decoy, _move, _target, _chosen = play_turn(
+                net, action, low_die(first), high_die(first), low_die(second)
+            )
+            take_in(minds, i, action, net.seen)
+            shown.infected_after[i] = infected
+            shown.rewards[i] = (0 - tenths) / 10.0  # no minus zero
+            shown.truncated[i] = net.turn >= net.horizon
+            if net.turn >= net.horizon:
+                shown.returns[i] = net.tenths / 10.0
+                if same_step:
+                    write_obs(net, minds, i, shown.final_obs[i])
+                    begin_anew(net, minds, i, odds)
+        write_obs(net, minds, i, shown.obs[i])
+        write_truth_bytes(net, shown.truth[i])
+
+
+@kernel
+def play_turns(
+    nets: Networks,
+    minds: Minds,
+    actions: Any,
+    odds: Any,
+    same_step: bool,
+    shown: Shown,
+    board: Any,
+    task: int,
+    thread: int,
+) -> bool:
+    """One turn everywhere, played by several threads: each its own shard, then what is left."""
+    if not join(board, task, thread):
+        return True
+    size, threads = len(nets), count_threads(board)
+    for others in range(threads):
+        shard = (thread + others) % threads
+        low, high = shard_start(size, shard, threads), shard_start(size, shard + 1, threads)
+        start = low + take_chunk(board, shard, CHUNK)
+        while start < high:
+            stop = min(start + CHUNK, high)
+            play_shard(nets, minds, actions, odds, same_step, shown, start, stop)
+            start = low + take_chunk(board, shard, CHUNK)
+    return leave(board, task, thread)
+
+
+@kernel
+def begin_episodes(nets: Networks, minds: Minds, chosen: Any, odds: Any, shown: Shown) -> None:
+    """Begin anew in the chosen networks, and show all."""
+    for i in range(len(nets)):
+        net = nets[i]
+        if chosen[i]:
+            begin_anew(net, minds, i, odds)
+            shown.infected_before[i] = shown.infected_after[i] = net.sessions
+        write_obs(net, minds, i, shown.obs[i])
+        write_truth_bytes(net, shown.truth[i])
+
+
+LOG = np.dtype(
+    [
+        ("cost", np.int32),
+        ("decoy", np.int8),  # host on which blue's decoy was placed, or NO_HOST
+        ("red", np.int8),
+        ("target", np.int8),
+        ("exploit", np.int8),
+    ]
+)
+
+
+@kernel
+def replay_turn(nets: Networks, playing: Any, actions: Any, loaded: Any, log: Any) -> None:
+    """One turn where `playing`, with dice from outside: int64 [N, 3], for target, exploit and
+    detection.
+    """
+    for i in range(len(nets)):
+        if playing[i]:
+            tenths, _infected, new_decoy, move, target, chosen = play_turn(
+                nets[i], number(actions[i]), loaded[i, 0], loaded[i, 1], loaded[i, 2]
+            )
+            log[i].cost = tenths
+            log[i].decoy = new_decoy
+            log[i].red = move
+            log[i].target = target
+            log[i].exploit = chosen

@@ -1,0 +1,236 @@
+"""What blue can know of the hidden state: every state that explains what it saw, with its chance.
+
+The game's hidden chances are few: who attacks, and in each turn which target, which exploit, and
+whether the new shell was seen. So the exact posterior is short. For each state that is still
+possible all outcomes of the dice are played with loaded dice; what does not show the bits that blue
+was shown is left out, and equal states become one.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from phalanx.cage2.rules.attackers import EXPLOIT, RED_SLEEP, plan_move
+from phalanx.cage2.rules.hidden import HIDDEN_SIZE, add_hidden
+from phalanx.cage2.rules.network import LOADED, NETWORK, Network
+from phalanx.cage2.rules.red import SEEN_SHARE, chance_of_exploit, exploits_against
+from phalanx.cage2.rules.scenario import COIN, NO_HOST, NUM_HOSTS
+from phalanx.cage2.rules.turn import begin_turn, end_turn, red_acts
+from phalanx.compiled.bits import count, lowest, number
+from phalanx.compiled.rule import kernel, records, rule
+
+CAPACITY = 64  # states that a belief holds; the challenge's attackers leave a few possible
+PLANNED = CAPACITY  # where a state stands after blue's move, with red's move planned
+PLAYED = CAPACITY + 1  # ... and after red's
+ROOM = CAPACITY + 2
+SEEN_SHELL, UNSEEN_SHELL = 0, LOADED - 1  # dice of detection
+
+STANDING = np.dtype(
+    [
+        ("count", np.int32),  # states that are possible
+        ("side", np.int32),  # which half of the room holds them
+        ("surprises", np.int32),  # turns of this episode that no state explained
+        ("dropped", np.int32),  # times that a state of this episode found no room
+    ]
+)
+
+
+class Beliefs(NamedTuple):
+    """One belief per network. Two halves take turns: from one, the next turn's are written."""
+
+    states: npt.NDArray[np.void]  # NETWORK [N, 2, ROOM]
+    words: npt.NDArray[np.uint64]  # the same memory, uint64 [N, 2, ROOM, words]
+    weights: npt.NDArray[np.float64]  # [N, 2, CAPACITY]
+    standing: npt.NDArray[np.void]  # STANDING [N]
+    prior: npt.NDArray[np.uint64]  # [attackers, words] each as an episode begins with it
+    odds: npt.NDArray[np.float64]  # [attackers] its chance
+
+
+class Prior(NamedTuple):
+    """What blue knows before an episode."""
+
+    states: npt.NDArray[np.void]  # NETWORK [K], each as an episode begins with one attacker
+    odds: npt.NDArray[np.float64]  # [K] the chance of each
+
+
+NO_PRIOR = Prior(records(0, NETWORK), np.zeros(0))
+
+
+def make_beliefs(size: int, prior: Prior) -> Beliefs:
+    states = records((size, 2, ROOM), NETWORK)
+    return Beliefs(
+        states,
+        words_of(states),
+        np.zeros((size, 2, CAPACITY)),
+        records(size, STANDING),
+        words_of(prior.states).copy(),
+        prior.odds / prior.odds.sum(),
+    )
+
+
+def words_of(states: npt.NDArray[np.void]) -> npt.NDArray[np.uint64]:
+    """The same memory as whole words: quick to copy and to compare."""
+    return states.view(np.ndarray).view(np.uint64).reshape(*states.shape, -1)
+
+
+@rule
+def begin_belief(beliefs: Beliefs, i: int) -> None:
+    """A new episode: only who attacks is unknown."""
+    standing = beliefs.standing[i]
+    standing.count = len(beliefs.odds)
+    standing.side = standing.surprises = standing.dropped = 0
+    for k in range(len(beliefs.odds)):
+        beliefs.words[i, 0, k] = beliefs.prior[k]
+        beliefs.weights[i, 0, k] = beliefs.odds[k]
+
+
+@rule
+def believe(beliefs: Beliefs, i: int, action: int, seen: int) -> None:
+    """Take in one turn: blue's own action and the bits that it was shown.
+
+    If no state explains them (the attacker is none of the prior's), those live on that are wrong
+    about the fewest hosts, and the turn counts as a surprise.
+    """
+    standing = beliefs.standing[i]
+    wrong_hosts = 0
+    found = advance(beliefs, i, action, seen, wrong_hosts)
+    while found == 0 and wrong_hosts < NUM_HOSTS:
+        wrong_hosts += 1
+        found = advance(beliefs, i, action, seen, wrong_hosts)
+    if wrong_hosts:
+        standing.surprises += 1
+    standing.side = 1 - standing.side
+    standing.count = found
+    total = 0.0
+    for k in range(found):
+        total += beliefs.weights[i, standing.side, k]
+    for k in range(found):
+        beliefs.weights[i, standing.side, k] /= total
+
+
+@rule
+def advance(beliefs: Beliefs, i: int, action: int, seen: int, wrong_hosts: int) -> int:
+    """Play all that can happen from each state; how many different states explain what was seen."""
+    found = number(0)
+    side = number(beliefs.standing[i].side)
+    states, words = beliefs.states[i], beliefs.words[i]
+    planned = states[1 - side, PLANNED]
+    for k in range(beliefs.standing[i].count):
+        coins = coins_of(states[side, k])
+        for coin in range(coins):
+            words[1 - side, PLANNED] = words[side, k]
+            malware, decoy = begin_turn(planned, action)
+            move, targets = plan_move(planned, coin)
+            chance = beliefs.weights[i, side, k] / (coins * max(1, count(targets)))
+            turn = (move, malware, decoy, seen, wrong_hosts)
+            if move == RED_SLEEP:
+                found = play_branch(beliefs, i, turn, NO_HOST, 0, chance, found)
+            while targets:
+                target = lowest(targets)
+                targets &= targets - 1
+                options = exploits_against(planned, target) if move == EXPLOIT else 0
+                if options == 0:
+                    found = play_branch(beliefs, i, turn, target, 0, chance, found)
+                left = options
+                while left:
+                    chosen = lowest(left)
+                    left &= left - 1
+                    share = chance * chance_of_exploit(options, chosen)
+                    found = play_branch(beliefs, i, turn, target, chosen, share, found)
+    return found
+
+
+@rule
+def coins_of(net: Network) -> int:
+    """In how many ways the coin falls that this attacker throws: 1 if it throws none."""
+    return 2 if net.red == COIN else 1
+
+
+@rule
+def play_branch(
+    beliefs: Beliefs, i: int, turn: Any, target: int, chosen: int, chance: float, found: int
+) -> int:
+    """Red does what is planned to this target with this exploit; its shell is seen, or not."""
+    move, malware, decoy, seen, wrong_hosts = turn
+    side = 1 - number(beliefs.standing[i].side)
+    state = beliefs.states[i, side, PLAYED]
+    for detection_die in (SEEN_SHELL, UNSEEN_SHELL):
+        beliefs.words[i, side, PLAYED] = beliefs.words[i, side, PLANNED]
+        _chosen, recorded = red_acts(state, move, target, LOADED + chosen, detection_die)
+        end_turn(state, target, recorded, malware, decoy)
+        new_shell = state.alert != NO_HOST
+        state.alert = NO_HOST
+        share = chance
+        if new_shell:
+            share *= SEEN_SHARE
+        elif detection_die == UNSEEN_SHELL:
+            share *= 1 - SEEN_SHARE
+        if differing_hosts(state.seen ^ seen) == wrong_hosts:
+            state.seen = seen
+            found = keep(beliefs, i, side, found, share)
+        if not new_shell:
+            break
+    return found
+
+
+@rule
+def keep(beliefs: Beliefs, i: int, side: int, found: int, share: float) -> int:
+    """Add the state in row PLAYED to those found, or its chance to the one that equals it.
+
+    Without room it takes the place of the least likely, if it is likelier.
+    """
+    words, weights = beliefs.words[i, side], beliefs.weights[i, side]
+    for k in range(found):
+        w = 0
+        while w < words.shape[1] and words[k, w] == words[PLAYED, w]:
+            w += 1
+        if w == words.shape[1]:
+            weights[k] += share
+            return found
+    row = found
+    if found == CAPACITY:
+        beliefs.standing[i].dropped += 1
+        row = weights.argmin()
+        if weights[row] >= share:
+            return found
+    words[row] = words[PLAYED]
+    weights[row] = share
+    return max(found, row + 1)
+
+
+@rule
+def differing_hosts(bits: int) -> int:
+    """How many hosts have one of their four bits set."""
+    bits |= bits >> 1
+    bits |= bits >> 2
+    return count(bits & 0x1111111111111)
+
+
+@rule
+def write_belief(beliefs: Beliefs, i: int, row: Any) -> None:
+    """What is expected of the hidden state, HIDDEN_SIZE numbers from 0 to 1."""
+    side = number(beliefs.standing[i].side)
+    state = beliefs.states[i, 1 - side, PLANNED]
+    row[:HIDDEN_SIZE] = 0
+    for k in range(beliefs.standing[i].count):
+        coins = coins_of(beliefs.states[i, side, k])
+        weight = np.float32(beliefs.weights[i, side, k] / coins)
+        for coin in range(coins):
+            beliefs.words[i, 1 - side, PLANNED] = beliefs.words[i, side, k]
+            add_hidden(state, weight, coin, row)
+    for k in range(HIDDEN_SIZE):
+        row[k] = min(row[k], np.float32(1))  # rounding may sum up to more
+
+
+@kernel
+def begin_beliefs(beliefs: Beliefs, chosen: Any) -> None:
+    for i in range(len(beliefs.standing)):
+        if chosen[i]:
+            begin_belief(beliefs, i)
+
+
+@kernel
+def believe_all(beliefs: Beliefs, actions: Any, seen: Any) -> None:
+    for i in range(len(beliefs.standing)):
+        believe(beliefs, i, number(actions[i]), number(seen[i]))

@@ -1,0 +1,84 @@
+"""What blue keeps from turn to turn: its memory, and its belief if its observations show one."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from phalanx.cage2.rules.belief import (
+    NO_PRIOR,
+    Beliefs,
+    Prior,
+    begin_belief,
+    believe,
+    make_beliefs,
+    write_belief,
+)
+from phalanx.cage2.rules.observation import (
+    BELIEVED,
+    BITS,
+    MEMORY,
+    MEMORY_SIZE,
+    forget,
+    remember,
+    write_what_is_seen,
+)
+from phalanx.compiled.rule import records, rule
+
+
+class Minds(NamedTuple):
+    """One per network, for observations of one kind."""
+
+    memories: npt.NDArray[np.void]  # MEMORY [N], or one for all if observations need none
+    beliefs: Beliefs | None  # None is known to the compiler, which then leaves out all of it
+    kind: int
+
+
+def make_minds(size: int, kind: int, prior: Prior) -> Minds:
+    beliefs = make_beliefs(size, prior) if kind == BELIEVED else None
+    return Minds(records(size if kind else 1, MEMORY), beliefs, kind)
+
+
+NO_MINDS = make_minds(1, BITS, NO_PRIOR)  # of networks that show only bits
+
+
+@rule
+def begin_mind(minds: Minds, i: int) -> None:
+    """A new episode: nothing was seen, nothing done."""
+    if minds.kind:
+        forget(minds.memories[i])
+    begin_belief_if_any(minds.beliefs, i)
+
+
+@rule
+def take_in(minds: Minds, i: int, action: int, seen: int) -> None:
+    """One turn: blue's own action and the bits that it was shown."""
+    if minds.kind:
+        remember(minds.memories[i], action, seen)
+    believe_if_any(minds.beliefs, i, action, seen)
+
+
+@rule
+def write_mind(minds: Minds, i: int, seen: int, horizon: int, row: Any) -> None:
+    """The observation, as far as blue can know it."""
+    memory = minds.memories[i if minds.kind else 0]
+    write_what_is_seen(memory, seen, minds.kind, horizon, row)
+    write_belief_if_any(minds.beliefs, i, row)
+
+
+@rule
+def begin_belief_if_any(beliefs: Beliefs | None, i: int) -> None:
+    if beliefs is not None:
+        begin_belief(beliefs, i)
+
+
+@rule
+def believe_if_any(beliefs: Beliefs | None, i: int, action: int, seen: int) -> None:
+    if beliefs is not None:
+        believe(beliefs, i, action, seen)
+
+
+@rule
+def write_belief_if_any(beliefs: Beliefs | None, i: int, row: Any) -> None:
+    if beliefs is not None:
+        write_belief(beliefs, i, row[MEMORY_SIZE:])

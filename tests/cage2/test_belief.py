@@ -1,0 +1,167 @@
+"""The exact belief: beside plain enumeration of all dice, and against how often things are true."""
+
+from collections import defaultdict
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from phalanx.cage2 import Batch, Belief
+from phalanx.cage2.belief import BeliefBatch, prior_of
+from phalanx.cage2.rules.batch_turn import LOG, replay_turn
+from phalanx.cage2.rules.network import NETWORK
+from phalanx.cage2.rules.scenario import ALL_RED_AGENTS, NUM_ACTIONS, NUM_HOSTS, useful_actions
+from phalanx.compiled.rule import records
+
+MIXED = {"b_line": 0.3, "meander": 0.5, "sleep": 0.2}
+NEW = {"b_line_detour": 0.3, "meander_rescan": 0.7}
+
+
+def intervals(edges: set[float]) -> list[tuple[int, float]]:
+    """A die for each interval between the edges, and how likely a die falls into it."""
+    ordered = sorted(edges | {0.0, 1.0})
+    return [(int((a + b) / 2 * 2**32), b - a) for a, b in pairwise(ordered)]
+
+
+TARGET_DICE = intervals({j / n for n in range(1, 14) for j in range(n)})
+EXPLOIT_DICE = intervals({0.75} | {0.75 + 0.25 * j / n for n in range(1, 8) for j in range(n)})
+DETECTION_DICE = intervals({0.95})
+ALL_DICE = [
+    ((target, exploit, detection), p * q * r)
+    for target, p in TARGET_DICE
+    for exploit, q in EXPLOIT_DICE
+    for detection, r in DETECTION_DICE
+]
+DICE = np.array([dice for dice, _ in ALL_DICE])
+CHANCES = np.array([chance for _, chance in ALL_DICE])
+
+Posterior = tuple[npt.NDArray[np.void], npt.NDArray[np.float64]]
+
+
+def hidden(states: npt.NDArray[np.void]) -> list[bytes]:
+    """What a state is, without its dice, what blue has lost, and what its sensors said now."""
+    if len(states) == 0:
+        return []
+    left_out = ("stream", "episode", "tenths", "red_plan", "alert")
+    names = [name for name in NETWORK.names or () if name not in left_out]
+    columns = [states[name].reshape(len(states), -1).astype(np.int64) for name in names]
+    return [row.tobytes() for row in np.hstack(columns)]
+
+
+def enumerated(posterior: Posterior, action: int, seen: int) -> Posterior:
+    """The next posterior by playing every state with every throw of all three dice."""
+    states: dict[bytes, npt.NDArray[np.void]] = {}
+    weights: dict[bytes, float] = defaultdict(float)
+    for state, weight in zip(*posterior, strict=True):
+        nets = records(len(DICE), NETWORK)
+        nets[:] = state
+        everywhere, log = np.ones(len(DICE), np.bool_), records(len(DICE), LOG)
+        replay_turn(nets, everywhere, np.full(len(DICE), action), DICE, log)
+        fits = np.flatnonzero(nets["seen"] == seen)
+        for row, name in zip(fits, hidden(nets[fits]), strict=True):
+            states[name] = nets[row : row + 1]
+            weights[name] += weight * CHANCES[row]
+    total = sum(weights.values())
+    return np.concatenate(list(states.values())), np.array(list(weights.values())) / total
+
+
+def random_action(rng: np.random.Generator) -> int:
+    """Mostly one that changes what red meets; sometimes any."""
+    if rng.random() < 0.2:
+        return int(rng.integers(NUM_ACTIONS))
+    return int(rng.choice(np.flatnonzero(useful_actions())))
+
+
+@pytest.mark.parametrize("rules", ["2.1-leaderboard", "2.1-final"])
+@pytest.mark.parametrize("prior", [MIXED, NEW])
+def test_it_is_what_plain_enumeration_of_all_dice_gives(
+    rules: str, prior: dict[str, float]
+) -> None:
+    rng = np.random.default_rng(3)
+    games = Batch(3, red_agent=prior, rules=rules, horizon=25, seed=11, num_threads=1)
+    beliefs = BeliefBatch(3, rules=rules, red_agents=prior, horizon=25)
+    nets, odds = prior_of(prior, rules, 25)
+    expected = [(nets, odds)] * 3
+    for _turn in range(24):
+        actions = np.array([random_action(rng) for _ in range(3)])
+        games.play(actions)
+        beliefs.observe(actions, games.shown.obs)
+        for i in range(3):
+            expected[i] = enumerated(expected[i], actions[i], int(games.nets["seen"][i]))
+            found = dict(zip(hidden(beliefs[i].states), beliefs[i].weights, strict=True))
+            wanted = dict(zip(hidden(expected[i][0]), expected[i][1], strict=True))
+            assert found == pytest.approx(wanted, abs=1e-6)
+            assert beliefs[i].surprises == 0
+
+
+@pytest.mark.parametrize("prior", [MIXED, NEW, {"coin": 0.6, "meander": 0.4}])
+def test_the_truth_is_among_the_states_as_often_as_its_weight_says(prior: dict[str, float]) -> None:
+    games = Batch(60, red_agent=prior, horizon=60, seed=5, num_threads=1)
+    beliefs = BeliefBatch(60, red_agents=prior, horizon=60)
+    rng = np.random.default_rng(1)
+    chances: list[float] = []
+    true: list[bool] = []
+    for _turn in range(59):
+        actions = np.array([random_action(rng) for _ in range(60)])
+        games.play(actions)
+        beliefs.observe(actions, games.shown.obs)
+        for belief, truth in zip(beliefs, hidden(games.nets), strict=True):
+            states, weights = hidden(belief.states), belief.weights
+            assert truth in states or belief.dropped
+            if not belief.dropped:
+                k = int(rng.integers(len(weights)))
+                chances.append(weights[k])
+                true.append(states[k] == truth)
+    assert not beliefs.beliefs.standing["surprises"].any()
+    assert "coin" in prior or not beliefs.beliefs.standing["dropped"].any()
+    assert_calibrated(np.array(chances), np.array(true))
+
+
+def assert_calibrated(chances: npt.NDArray[np.float64], true: npt.NDArray[np.bool_]) -> None:
+    """Of what has the chance p, a share of p is true: chi-square over ten bins."""
+    bins = np.minimum((10 * chances).astype(int), 9)
+    statistic = 0.0
+    for b in np.unique(bins):
+        mine = bins == b
+        expected, variance = chances[mine].sum(), (chances[mine] * (1 - chances[mine])).sum()
+        if variance > 5:
+            statistic += (true[mine].sum() - expected) ** 2 / variance
+    assert statistic < 3 * 29.6  # 10 degrees: 1 in 1000, and turns of one game are not independent
+
+
+def test_who_attacks_is_known_after_a_few_turns() -> None:
+    games = Batch(50, red_agent="meander", seed=2, num_threads=1)
+    beliefs = BeliefBatch(50)
+    for _turn in range(4):
+        games.play(np.zeros(50, np.int64))
+        beliefs.observe(np.zeros(50, np.int64), games.shown.obs)
+    known = [belief.marginals()["attacker"]["meander"] for belief in beliefs]
+    assert np.mean(known) > 0.9
+    assert known[0] == beliefs[0].weights @ (
+        beliefs[0].states["red"] == ALL_RED_AGENTS.index("meander")
+    )
+
+
+def test_an_attacker_that_is_not_expected_counts_as_a_surprise_and_does_not_end_it() -> None:
+    games = Batch(20, red_agent="meander", seed=2, num_threads=1)
+    beliefs = BeliefBatch(20, red_agents="b_line")
+    for _turn in range(99):
+        games.play(np.zeros(20, np.int64))
+        beliefs.observe(np.zeros(20, np.int64), games.shown.obs)
+        for i in range(20):
+            assert abs(beliefs[i].weights.sum() - 1) < 1e-9
+            assert (beliefs[i].states["seen"] == games.nets["seen"][i]).all()
+    assert (beliefs.beliefs.standing["surprises"] > 0).all()
+
+
+def test_one_belief_by_itself() -> None:
+    belief = Belief(red_agents={"b_line": 0.25, "meander": 0.75})
+    assert belief.weights.tolist() == [0.25, 0.75]
+    assert belief.entropy == pytest.approx(0.8113, abs=1e-4)
+    belief.observe(0, np.zeros(52))
+    assert belief.marginals()["session"].tolist() == [0] * 8 + [1] + [0] * (NUM_HOSTS - 9)
+    drawn = belief.sample(1000, seed=1)
+    assert abs((drawn["red"] == ALL_RED_AGENTS.index("meander")).mean() - 0.75) < 0.06
+    belief.begin()
+    assert belief.states["turn"].tolist() == [0, 0]
