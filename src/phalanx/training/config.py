@@ -105,9 +105,8 @@ class TrainConfig:
     rules: Annotated[str, GAME] = DEFAULT_RULES
     """rule set: 2.1-final, or 2.1-leaderboard as the challenge was scored"""
     observation: Annotated[str, OneOf(*OBSERVATIONS), GAME] = "history"
-    """what the actor sees: bits (the 52), history (and what a defender can remember), memory
-    (and more of it: own repairs, exploits counted, decoys that red has found, red's style); belief
-    (memory and the exact chances of all that is hidden); truth is what no defender can see"""
+    """what the actor sees: bits (the 52), history (and what a defender can remember), memory (more
+    of it), belief (and the exact chances of what is hidden); truth is what no defender can see"""
 
     section("game", rarely=True)
     prior: Annotated[str, BELIEF] = DEFAULT_PRIOR
