@@ -22,7 +22,7 @@ some_settings = st.fixed_dictionaries(
         ),
         "rules": st.sampled_from(RULE_SETS),
         "horizon": st.integers(1, 40),
-        "observation": st.sampled_from(["bits", "history", "memory"]),
+        "observation": st.sampled_from(["bits", "history", "memory", "belief"]),
         "seed": st.integers(0, 2**64 - 1),
         "same_step": st.booleans(),
     }

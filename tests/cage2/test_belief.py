@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +14,8 @@ from phalanx.cage2.rules.batch_turn import LOG, replay_turn
 from phalanx.cage2.rules.network import NETWORK
 from phalanx.cage2.rules.scenario import ALL_RED_AGENTS, NUM_ACTIONS, NUM_HOSTS, useful_actions
 from phalanx.compiled.rule import records
+from phalanx.verify.replay import _begin, _loaded_dice
+from phalanx.verify.traces import read_folder
 
 MIXED = {"b_line": 0.3, "meander": 0.5, "sleep": 0.2}
 NEW = {"b_line_detour": 0.3, "meander_rescan": 0.7}
@@ -39,11 +42,15 @@ CHANCES = np.array([chance for _, chance in ALL_DICE])
 Posterior = tuple[npt.NDArray[np.void], npt.NDArray[np.float64]]
 
 
-def hidden(states: npt.NDArray[np.void]) -> list[bytes]:
-    """What a state is, without its dice, what blue has lost, and what its sensors said now."""
+def hidden(states: npt.NDArray[np.void], known: bool = True) -> list[bytes]:
+    """What a state is, without its dice, what blue has lost, and what its sensors said now.
+
+    known: with the horizon.
+    """
     if len(states) == 0:
         return []
-    left_out = ("stream", "episode", "tenths", "red_plan", "alert")
+    left_out: tuple[str, ...] = ("stream", "episode", "tenths", "red_plan", "alert")
+    left_out += () if known else ("horizon",)
     names = [name for name in NETWORK.names or () if name not in left_out]
     columns = [states[name].reshape(len(states), -1).astype(np.int64) for name in names]
     return [row.tobytes() for row in np.hstack(columns)]
@@ -116,6 +123,25 @@ def test_the_truth_is_among_the_states_as_often_as_its_weight_says(prior: dict[s
     assert not beliefs.beliefs.standing["surprises"].any()
     assert "coin" in prior or not beliefs.beliefs.standing["dropped"].any()
     assert_calibrated(np.array(chances), np.array(true))
+
+
+@pytest.mark.parametrize("rules", ["final", "leaderboard"])
+def test_in_recorded_games_of_the_original_the_truth_is_never_ruled_out(rules: str) -> None:
+    for traces in read_folder(Path(__file__).parents[1] / "golden" / rules):
+        lengths = np.diff(traces.start)
+        nets, log = _begin(traces), records(len(lengths), LOG)
+        beliefs = BeliefBatch(len(lengths), rules=traces.rules, red_agents=MIXED)
+        for turn in range(int(lengths.max())):
+            playing = lengths > turn
+            rows = np.where(playing, traces.start[:-1] + turn, 0)
+            recorded = {name: values[rows] for name, values in traces.steps.items()}
+            replay_turn(nets, playing, recorded["blue"], _loaded_dice(recorded), log)
+            bits = nets["seen"][:, None] >> np.arange(52) & 1
+            beliefs.observe(recorded["blue"].astype(np.int64), bits)
+            for i in np.flatnonzero(playing)[turn % 5 :: 5]:
+                (truth,) = hidden(nets[i : i + 1], known=False)
+                assert truth in hidden(beliefs[i].states, known=False)
+        assert not beliefs.beliefs.standing["dropped"].any()
 
 
 def assert_calibrated(chances: npt.NDArray[np.float64], true: npt.NDArray[np.bool_]) -> None:

@@ -42,7 +42,7 @@ class Recorder:
         return np.array([next(self.actions)])
 
 
-@pytest.mark.parametrize("observation", ["bits", "history", "memory"])
+@pytest.mark.parametrize("observation", ["bits", "history", "memory", "belief"])
 def test_an_agent_is_shown_what_the_policy_was_trained_on(observation: str) -> None:
     """Two episodes: the agent gets 52 bits a turn, the policy its own kind of observation."""
     actions = np.random.default_rng(0).integers(NUM_ACTIONS, size=60)

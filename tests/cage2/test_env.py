@@ -28,7 +28,7 @@ def random_actions(turns: int, num_envs: int, seed: int = 0) -> Any:
 # --- one network ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("observation", ["bits", "history", "memory"])
+@pytest.mark.parametrize("observation", ["bits", "history", "memory", "belief"])
 @pytest.mark.parametrize("red_agent", ["b_line", "meander", "sleep"])
 def test_gymnasium_checks_the_env(observation: str, red_agent: str) -> None:
     env = gymnasium.make("phalanx/Cage2-v0", observation=observation, red_agent=red_agent)
@@ -141,7 +141,7 @@ def test_make_vec_gives_the_compiled_batch() -> None:
     assert rewards.shape == terminations.shape == truncations.shape == (7,)
 
 
-@pytest.mark.parametrize("observation", ["bits", "history", "memory"])
+@pytest.mark.parametrize("observation", ["bits", "history", "memory", "belief"])
 def test_same_step_autoreset_gives_final_observations_as_arrays(observation: str) -> None:
     envs = Cage2VectorEnv(6, red_agent="meander", horizon=25, observation=observation, seed=4)
     twin = Cage2VectorEnv(

@@ -31,7 +31,7 @@ def test_recorded_steps_come_out_equal(name: str) -> None:
         assert result.mismatches == 0
 
 
-@pytest.mark.parametrize("observation", ["bits", "history", "memory"])
+@pytest.mark.parametrize("observation", ["bits", "history", "memory", "belief"])
 def test_a_batch_plays(observation: str) -> None:
     batch = Batch(3, red_agent="b_line=0.5,meander=0.5", observation=observation, horizon=20)
     for actions in np.random.default_rng(0).integers(NUM_ACTIONS, size=(45, 3)):

@@ -144,7 +144,7 @@ def test_our_own_defenders_can_be_given_as_objects() -> None:
     assert means(agent, episodes=5) == pytest.approx(means("champion", episodes=5))
 
 
-@pytest.mark.parametrize("kind", ["bits", "history", "memory"])
+@pytest.mark.parametrize("kind", ["bits", "history", "memory", "belief"])
 def test_a_defender_is_shown_what_it_declares(kind: str) -> None:
     shown = []
 

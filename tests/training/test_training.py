@@ -85,17 +85,19 @@ def test_equal_seeds_give_equal_weights_on_any_number_of_threads(tmp_path: Path)
     assert not np.array_equal(theta(runs[0]), theta(other))
 
 
-def test_stop_and_resume_equals_never_stopping(tmp_path: Path) -> None:
-    whole = train(small(tmp_path, "whole"))
+@pytest.mark.parametrize("observation", ["history", "belief"])
+def test_stop_and_resume_equals_never_stopping(tmp_path: Path, observation: str) -> None:
+    changes: dict[str, Any] = {"observation": observation}
+    whole = train(small(tmp_path, "whole", **changes))
 
     def stop_after_three(run: Run) -> None:
         if run.updates == 3:
             os.kill(os.getpid(), signal.SIGTERM)
 
-    first = train(small(tmp_path, "cut"), on_update=stop_after_three)
+    first = train(small(tmp_path, "cut", **changes), on_update=stop_after_three)
     assert first.updates == 3
     assert json.loads((tmp_path / "cut" / "summary.json").read_text())["state"] == "stopped"
-    second = train(small(tmp_path, "cut", resume=tmp_path / "cut", num_threads=2))
+    second = train(small(tmp_path, "cut", resume=tmp_path / "cut", num_threads=2, **changes))
     assert second.updates == whole.updates
     assert np.array_equal(theta(second), theta(whole))
     assert np.array_equal(second.sampler.batch.nets, whole.sampler.batch.nets)

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from phalanx.cage2.belief import open_minds
 from phalanx.cage2.rules.mind import Minds, begin_mind, take_in, write_mind
 from phalanx.cage2.rules.observation import (
+    HISTORY,
     NUM_BITS,
     OBS_SIZES,
     TRUE,
@@ -19,6 +20,7 @@ from phalanx.cage2.rules.observation import (
 from phalanx.cage2.rules.scenario import DEFAULT_RULES
 from phalanx.cage2.settings import (
     DEFAULT_PRIOR,
+    OBSERVATIONS,
     checked_actions,
     checked_horizon,
     checked_num_envs,
@@ -68,15 +70,15 @@ class History:
         self.kind = observation_kind(observation)
         if self.kind == TRUE:
             raise ConfigError("truth observations are made inside the game only; give another")
-        size = checked_num_envs(num_envs)
-        self.minds = open_minds(size, self.kind, prior, rules, self.horizon)
-        self._shape = num_envs, OBS_SIZES[observation]
+        kept = max(self.kind, HISTORY)  # to know which decoys stand; the bits are its first numbers
+        self.minds = open_minds(checked_num_envs(num_envs), kept, prior, rules, self.horizon)
+        self._shape, self._width = (num_envs, OBS_SIZES[OBSERVATIONS[kept]]), OBS_SIZES[observation]
         self.begin()
 
     def begin(self) -> npt.NDArray[np.float32]:
         obs = np.empty(self._shape, np.float32)
         begin_minds(self.minds, self.horizon, obs)
-        return obs
+        return np.ascontiguousarray(obs[:, : self._width])
 
     def observe(self, actions: npt.ArrayLike, bits: npt.ArrayLike) -> npt.NDArray[np.float32]:
         size = self._shape[0]
@@ -86,7 +88,7 @@ class History:
             raise ConfigError(f"bits must have the shape {(size, NUM_BITS)}, got {shown.shape}")
         shown = np.ascontiguousarray(shown)
         take_in_turns(self.minds, played, shown, self.horizon, obs)
-        return obs
+        return np.ascontiguousarray(obs[:, : self._width])
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
         return action_masks(self.minds.memories["decoys"])

@@ -76,14 +76,15 @@ def check_memories(memories: Records) -> None:
 
 
 def save_minds(minds: Minds) -> dict[str, npt.NDArray[Any]]:
-    """As arrays: memories, and of beliefs only the rows that hold a state."""
+    """As arrays; of beliefs only the half that holds them, with zeros where no state is."""
     arrays: dict[str, npt.NDArray[Any]] = {"memories": minds.memories.copy()}
     if minds.beliefs is not None:
         standing = minds.beliefs.standing.copy()
         everyone, sides = np.arange(len(standing)), standing["side"].copy()
-        most = standing["count"].max()
-        arrays["belief_words"] = minds.beliefs.words[everyone, sides, :most]
-        arrays["belief_weights"] = minds.beliefs.weights[everyone, sides, :most]
+        held = np.arange(CAPACITY) < standing["count"][:, None]
+        words = minds.beliefs.words[everyone, sides, :CAPACITY]
+        arrays["belief_words"] = np.where(held[:, :, None], words, np.uint64(0))
+        arrays["belief_weights"] = np.where(held, minds.beliefs.weights[everyone, sides], 0.0)
         standing["side"] = 0
         arrays["belief_standing"] = standing
     return arrays
@@ -93,9 +94,8 @@ def restore_minds(minds: Minds, saved: dict[str, npt.NDArray[Any]]) -> None:
     """Go on from what `save_minds` gave and `check_minds` found right."""
     minds.memories[:] = saved["memories"]
     if minds.beliefs is not None:
-        most = saved["belief_words"].shape[1]
-        minds.beliefs.words[:, 0, :most] = saved["belief_words"]
-        minds.beliefs.weights[:, 0, :most] = saved["belief_weights"]
+        minds.beliefs.words[:, 0, :CAPACITY] = saved["belief_words"]
+        minds.beliefs.weights[:, 0] = saved["belief_weights"]
         minds.beliefs.standing[:] = saved["belief_standing"]
 
 
@@ -104,25 +104,18 @@ def check_minds(minds: Minds, saved: dict[str, npt.NDArray[Any]]) -> None:
     check_memories(saved["memories"])
     if minds.beliefs is None:
         return
-    words, weights = saved.get("belief_words"), saved.get("belief_weights")
-    standing = saved.get("belief_standing")
-    if words is None or weights is None or standing is None:
-        raise ConfigError("the saved state does not fit: it holds no beliefs")
-    most = words.shape[1] if words.ndim == 3 else 0
-    size, width = len(minds.beliefs.standing), minds.beliefs.words.shape[3]
-    fits = (
-        0 < most <= CAPACITY
-        and words.shape == (size, most, width)
-        and words.dtype == np.uint64
-        and weights.shape == (size, most)
-        and weights.dtype == np.float64
-        and standing.shape == (size,)
-        and standing.dtype == STANDING
-    )
-    if not fits:
-        raise ConfigError("the saved state does not fit: its beliefs have other shapes")
-    held = np.arange(most) < standing["count"][:, None]
-    _demand((standing["count"] > 0) & (standing["count"] <= most), "count")
+    size = len(minds.beliefs.standing)
+    wanted = {
+        "belief_words": ((size, CAPACITY, minds.beliefs.words.shape[3]), np.uint64),
+        "belief_weights": ((size, CAPACITY), np.float64),
+        "belief_standing": ((size,), STANDING),
+    }
+    for name, (shape, kind) in wanted.items():
+        if name not in saved or (saved[name].shape, saved[name].dtype) != (shape, kind):
+            raise ConfigError(f"the saved state does not fit: {name} must be {shape} of {kind}")
+    words, weights, standing = (saved[name] for name in wanted)
+    _demand((standing["count"] > 0) & (standing["count"] <= CAPACITY), "count")
+    held = np.arange(CAPACITY) < standing["count"][:, None]
     _demand(standing["side"] == 0, "side")
     _demand((weights[held] > 0) & (weights[held] <= 1), "weights")
     check_networks(np.ascontiguousarray(words[held]).view(NETWORK)[:, 0])

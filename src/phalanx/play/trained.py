@@ -75,7 +75,8 @@ class TrainedDefender:
     @property
     def env_settings(self) -> dict[str, Any]:
         """What an environment must be made with to be the one that it was trained on."""
-        return {name: getattr(self, name) for name in GAME}
+        names = GAME if self.observation == "belief" else GAME[:-1]
+        return {name: getattr(self, name) for name in names}
 
     def sampling(self, seed: int | Sequence[int], width: int) -> "TrainedDefender":
         """The same policy, drawing its actions; for `width` networks, as `RandomDefender`."""
