@@ -14,7 +14,7 @@ train: $(VENV)/core              ## install, then train a defender for about thr
 	$(BIN)/phalanx train
 
 test: $(VENV)/test               ## install, then run all tests
-	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 fuzz: $(VENV)/test               ## play 8,000 damaged and hostile files (half an hour)
 	$(BIN)/python -m tests.fuzz

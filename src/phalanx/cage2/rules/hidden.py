@@ -73,11 +73,11 @@ def add_hidden(net: Network, weight: np.float32, coin: int, row: Any) -> None:
         row[PORTS + spot] += weight * ((net.ports[_SPOT_HOSTS[spot]] >> _SPOT_PORTS[spot]) & 1)
     add_set(number(net.service), weight, row, SERVICE)
     add_set(number(net.subnets), weight, row, SUBNETS)
-    row[ATTACKER + net.red] += weight
+    row[ATTACKER + number(net.red)] += weight
     if net.line_target != NO_HOST:
-        row[TARGET + net.line_target] += weight
+        row[TARGET + number(net.line_target)] += weight
     if net.line_done:
-        row[STEP + net.line_step] += weight
+        row[STEP + number(net.line_step)] += weight
     add_next_move(net, weight, coin, row)
 
 
