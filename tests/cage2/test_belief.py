@@ -3,6 +3,7 @@
 from collections import defaultdict
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,7 @@ from phalanx.cage2.rules.batch_turn import LOG, replay_turn
 from phalanx.cage2.rules.network import NETWORK
 from phalanx.cage2.rules.scenario import ALL_RED_AGENTS, NUM_ACTIONS, NUM_HOSTS, useful_actions
 from phalanx.compiled.rule import records
+from phalanx.errors import ConfigError
 from phalanx.verify.replay import _begin, _loaded_dice
 from phalanx.verify.traces import read_folder
 
@@ -179,6 +181,17 @@ def test_an_attacker_that_is_not_expected_counts_as_a_surprise_and_does_not_end_
             assert abs(beliefs[i].weights.sum() - 1) < 1e-9
             assert (beliefs[i].states["seen"] == games.nets["seen"][i]).all()
     assert (beliefs.beliefs.standing["surprises"] > 0).all()
+
+
+def test_beliefs_begin_again_where_they_are_told_to() -> None:
+    beliefs = BeliefBatch(2)
+    beliefs.observe([0, 0], np.zeros((2, 52)))
+    wrongs: list[Any] = [np.ones(1, np.bool_), np.ones(2), [True, False]]
+    for wrong in wrongs:
+        with pytest.raises(ConfigError, match=r"must be a bool array of shape \(2,\)"):
+            beliefs.begin(wrong)
+    beliefs.begin(np.array([False, True]))
+    assert [belief.states["turn"][0] for belief in beliefs] == [1, 0]
 
 
 def test_one_belief_by_itself() -> None:

@@ -16,6 +16,7 @@ from phalanx.cage2.settings import (
     DEFAULT_PRIOR,
     RedAgent,
     checked_actions,
+    checked_choice,
     checked_horizon,
     checked_num_envs,
     checked_seed,
@@ -101,16 +102,9 @@ class Batch:
 
     def begin(self, chosen: npt.NDArray[np.bool_] | None = None) -> None:
         """Begin the next episode in the chosen networks (all of them if not told)."""
-        if chosen is None:
-            chosen = np.ones(self.num_envs, np.bool_)
-        kind = getattr(chosen, "dtype", type(chosen).__name__)
-        if kind != np.bool_ or np.shape(chosen) != (self.num_envs,):
-            raise ConfigError(
-                f"which networks to begin again must be a bool array of shape ({self.num_envs},), "
-                f"got {kind} of shape {np.shape(chosen)}"
-            )
+        begun = checked_choice(chosen, self.num_envs)
         self.team.settle()
-        begin_episodes(self.nets, self.minds, chosen, self.odds, self.shown)
+        begin_episodes(self.nets, self.minds, begun, self.odds, self.shown)
 
     def play(self, actions: npt.NDArray[Any], into: Shown | None = None) -> Shown:
         """One turn everywhere: actions int [N], each 0..144.

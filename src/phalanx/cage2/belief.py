@@ -19,6 +19,7 @@ from phalanx.cage2.rules.scenario import (
 from phalanx.cage2.settings import (
     DEFAULT_PRIOR,
     checked_actions,
+    checked_choice,
     checked_horizon,
     checked_num_envs,
     red_agent_number,
@@ -79,9 +80,7 @@ class BeliefBatch:
 
     def begin(self, chosen: npt.NDArray[np.bool_] | None = None) -> None:
         """Begin an episode in the chosen networks (all of them if not told)."""
-        if chosen is None:
-            chosen = np.ones(self.num_envs, np.bool_)
-        begin_beliefs(self.beliefs, chosen)
+        begin_beliefs(self.beliefs, checked_choice(chosen, self.num_envs))
 
     def observe(self, actions: npt.ArrayLike, bits: npt.ArrayLike) -> None:
         """Take in a turn of each: its action, and the 52 bits that it was shown, [N, 52]."""

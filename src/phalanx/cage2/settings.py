@@ -156,6 +156,19 @@ def checked_threads(num_threads: int | str, num_envs: int) -> int:
     return min(threads, num_envs) if COMPILED else 1
 
 
+def checked_choice(chosen: npt.NDArray[np.bool_] | None, num_envs: int) -> npt.NDArray[np.bool_]:
+    """Which networks are to begin again, bool [N]; None means all of them."""
+    if chosen is None:
+        return np.ones(num_envs, np.bool_)
+    kind = getattr(chosen, "dtype", type(chosen).__name__)
+    if kind != np.bool_ or np.shape(chosen) != (num_envs,):
+        raise ConfigError(
+            f"which networks to begin again must be a bool array of shape ({num_envs},), "
+            f"got {kind} of shape {np.shape(chosen)}"
+        )
+    return chosen
+
+
 def checked_actions(actions: npt.NDArray[Any], num_envs: int) -> npt.NDArray[np.int64]:
     """Actions that are one of 0..144 for each network; others are refused before the turn."""
     if not isinstance(actions, np.ndarray) or actions.shape != (num_envs,):
