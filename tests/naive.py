@@ -88,6 +88,19 @@ class History:
         ]
         return np.array([value for part in parts for value in part], np.float32)
 
+    def open_part(self) -> Any:
+        """What `belief` observations show beside the hidden state."""
+        now, hosts = len(self.actions), range(NUM_HOSTS)
+        possible = [(h, d.name) for h in hosts for d in DECOYS if can_place(h, d.name, set())]
+        parts = [
+            [float(name in self.decoys[h]) for h, name in possible],
+            [float(bool(self.repairs["Restore"][h])) for h in hosts],
+            [np.float32(now) / np.float32(self.horizon)],
+            [min(np.float32(1), np.float32(now) / np.float32(turns)) for turns in (30, 50, 100)],
+            [float(now >= turns) for turns in (30, 50, 100)],
+        ]
+        return np.array([value for part in parts for value in part], np.float32)
+
     def more(self) -> Any:
         """What `memory` observations have beyond that."""
         now, hosts = len(self.actions), range(NUM_HOSTS)

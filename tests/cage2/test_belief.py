@@ -13,7 +13,16 @@ from phalanx.cage2 import Batch, Belief
 from phalanx.cage2.belief import BeliefBatch, prior_of
 from phalanx.cage2.rules.batch_turn import LOG, replay_turn
 from phalanx.cage2.rules.network import NETWORK
-from phalanx.cage2.rules.scenario import ALL_RED_AGENTS, NUM_ACTIONS, NUM_HOSTS, useful_actions
+from phalanx.cage2.rules.scenario import (
+    ALL_RED_AGENTS,
+    NUM_ACTIONS,
+    NUM_HOSTS,
+    USER0,
+    USER1,
+    USER2,
+    USER3,
+    useful_actions,
+)
 from phalanx.compiled.rule import records
 from phalanx.errors import ConfigError
 from phalanx.verify.replay import _begin, _loaded_dice
@@ -181,6 +190,24 @@ def test_an_attacker_that_is_not_expected_counts_as_a_surprise_and_does_not_end_
             assert abs(beliefs[i].weights.sum() - 1) < 1e-9
             assert (beliefs[i].states["seen"] == games.nets["seen"][i]).all()
     assert (beliefs.beliefs.standing["surprises"] > 0).all()
+
+
+def test_what_nothing_explains_is_taken_at_its_word() -> None:
+    belief = Belief(red_agents="sleep")
+    bits = np.zeros(52)
+    bits[4 * USER1 : 4 * USER1 + 4] = [1, 1, 0, 1]  # an exploit was seen, the table says User
+    bits[4 * USER2 + 2 : 4 * USER2 + 4] = [1, 1]  # Privileged
+    bits[4 * USER3] = 1  # a scan was seen
+    belief.observe(0, bits)
+    marginals = belief.marginals()
+    assert belief.surprises == 1
+    assert np.flatnonzero(marginals["user"]).tolist() == [USER1]
+    assert np.flatnonzero(marginals["removable"]).tolist() == [USER1]
+    assert np.flatnonzero(marginals["root"]).tolist() == [USER0, USER2]
+    assert np.flatnonzero(marginals["file"]).tolist() == [USER1, USER2]
+    assert np.flatnonzero(marginals["scanned"]).tolist() == [USER1, USER3]
+    assert marginals["ports"][USER3].sum() == 4  # L1's: 80, 3389, 443, 25
+    assert np.flatnonzero(marginals["ports"].sum(axis=1)).tolist() == [USER1, USER3]
 
 
 def test_beliefs_begin_again_where_they_are_told_to() -> None:

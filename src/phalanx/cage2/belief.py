@@ -9,7 +9,7 @@ import numpy.typing as npt
 from phalanx.cage2.rules.belief import NO_PRIOR, Prior, begin_beliefs, believe_all, make_beliefs
 from phalanx.cage2.rules.mind import Minds, make_minds
 from phalanx.cage2.rules.network import NETWORK, begin_episode
-from phalanx.cage2.rules.observation import BELIEVED, NUM_BITS
+from phalanx.cage2.rules.observation import NUM_BITS, TRUE
 from phalanx.cage2.rules.scenario import (
     ALL_RED_AGENTS,
     DEFAULT_RULES,
@@ -53,7 +53,7 @@ def open_minds(
     size: int, kind: int, prior: str | Mapping[str, float], rules: str, horizon: int
 ) -> Minds:
     """What blue keeps from turn to turn, for observations of this kind."""
-    known = prior_of(prior, rules, horizon) if kind == BELIEVED else NO_PRIOR
+    known = prior_of(prior, rules, horizon) if kind >= TRUE else NO_PRIOR
     return make_minds(size, kind, known)
 
 

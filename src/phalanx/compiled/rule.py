@@ -29,6 +29,11 @@ def rule(function: Function) -> Function:
     return numba.njit(function, inline="never", forceinline=True, error_model="numpy")
 
 
+def large_rule(function: Function) -> Function:
+    """A rule that is called, since compiling it into each of its callers would take long."""
+    return numba.njit(function, inline="never", error_model="numpy")
+
+
 def kernel(function: Function) -> Function:
     """A loop over networks: compiled, free of the interpreter lock, and kept on disk."""
     compiled = numba.njit(function, nogil=True, error_model="numpy", boundscheck=False)

@@ -1,16 +1,18 @@
 """What blue sees, and what blue can remember."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
 from phalanx.cage2 import Batch, History, action_index
+from phalanx.cage2.rules.hidden import KNOWN, ROOT, SCANNED, USER
 from phalanx.cage2.rules.observation import (
     HISTORY_SIZE,
     LAST_HOST,
     LAST_VERB,
-    MEMORY_SIZE,
+    OPEN_SIZE,
     SHARE_PASSED,
     STANDING,
     STYLE,
@@ -20,8 +22,10 @@ from phalanx.cage2.rules.scenario import (
     EXPLOIT_PORTS,
     HOSTS,
     NUM_ACTIONS,
+    NUM_HOSTS,
     RED_AGENTS,
     VERBS,
+    useful_actions,
 )
 from phalanx.errors import ConfigError
 from tests import naive
@@ -133,7 +137,9 @@ def play_both(red_agent: str, observation: str, turns: int, num_envs: int = 8) -
     for turn in range(turns):
         assert np.array_equal(inside.shown.obs, obs)
         expected = [one.observation() for one in plain]
-        if observation != "history":
+        if observation == "belief":
+            expected = [one.open_part() for one in plain]
+        elif observation == "memory":
             expected = [
                 np.append(obs, one.more()) for obs, one in zip(expected, plain, strict=True)
             ]
@@ -221,16 +227,52 @@ def test_masks_say_which_decoys_can_be_placed() -> None:
     assert masks[:, 132:].all()
 
 
-def test_truth_is_shown_after_what_can_be_remembered() -> None:
-    seen, true = (
-        Batch(64, red_agent="meander", observation=kind, seed=2) for kind in ("memory", "truth")
-    )
-    for _ in range(30):
-        for batch in (seen, true):
-            batch.play(np.zeros(64, int))
-    assert np.array_equal(true.shown.obs[:, :MEMORY_SIZE], seen.shown.obs)
-    shown = true.shown
-    facts = np.hstack([shown.known, shown.scanned, shown.access / 2])
-    assert np.array_equal(shown.obs[:, MEMORY_SIZE:], facts)
+def play_alike(observations: tuple[str, ...], turns: int) -> Iterator[list[Batch]]:
+    """The same games seen in several ways, after each turn."""
+    batches = [
+        Batch(256, red_agent={"b_line": 0.5, "meander": 0.5}, observation=kind, seed=2)
+        for kind in observations
+    ]
+    rng, useful = np.random.default_rng(4), np.flatnonzero(useful_actions())
+    for _ in range(turns):
+        actions = rng.choice(useful, size=256)
+        for batch in batches:
+            batch.play(actions)
+        yield batches
+
+
+def test_truth_is_the_belief_of_who_knows() -> None:
+    certain = 0
+    for believed, true in play_alike(("belief", "truth"), 40):
+        beliefs = believed.minds.beliefs
+        assert beliefs is not None
+        sure = beliefs.standing["count"] == 1
+        certain += int(sure.sum())
+        assert np.array_equal(believed.shown.obs[sure], true.shown.obs[sure])
+        assert np.array_equal(believed.shown.obs[:, :OPEN_SIZE], true.shown.obs[:, :OPEN_SIZE])
+    assert certain > 1000
+
+
+def test_what_is_believed_is_true_on_average() -> None:
+    errors = [
+        believed.shown.obs - true.shown.obs
+        for believed, true in play_alike(("belief", "truth"), 40)
+    ]
+    means = np.mean(errors, axis=0)  # of each game: games do not depend on each other
+    spread = means.std(axis=0) / np.sqrt(len(means))
+    assert (np.abs(means.mean(axis=0)) <= 5 * spread + 5e-4).all()
+    assert np.abs(np.array(errors)).max() > 0.5  # not all is known
+
+
+def test_truth_shows_where_red_is() -> None:
+    for (true,) in play_alike(("truth",), 40):
+        shown, hidden = true.shown, true.shown.obs[:, OPEN_SIZE:]
+        assert np.array_equal(hidden[:, USER : USER + NUM_HOSTS], shown.access == 1)
+        assert np.array_equal(hidden[:, ROOT : ROOT + NUM_HOSTS], shown.access == 2)
+        assert np.array_equal(hidden[:, KNOWN : KNOWN + NUM_HOSTS], shown.known)
+        assert np.array_equal(hidden[:, SCANNED : SCANNED + NUM_HOSTS], shown.scanned)
+
+
+def test_truth_is_for_games_only() -> None:
     with pytest.raises(ConfigError, match="inside the game only"):
         History(observation="truth")

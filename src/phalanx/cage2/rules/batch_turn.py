@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from phalanx.cage2.rules.mind import Minds, begin_mind, take_in, write_mind
+from phalanx.cage2.rules.mind import Minds, begin_mind, take_in, tell_truth, write_mind
 from phalanx.cage2.rules.network import (
     Network,
     Networks,
@@ -14,7 +14,7 @@ from phalanx.cage2.rules.network import (
     low_die,
     turn_dice,
 )
-from phalanx.cage2.rules.observation import MEMORY_SIZE, TRUE, TRUTH_SIZE, write_truth
+from phalanx.cage2.rules.observation import TRUE
 from phalanx.cage2.rules.scenario import NUM_HOSTS
 from phalanx.cage2.rules.turn import play_turn
 from phalanx.compiled.bits import number
@@ -73,9 +73,9 @@ AS_WORD = np.ascontiguousarray(AS_BYTES).view(np.uint64)[:, 0]
 
 @rule
 def write_obs(net: Network, minds: Minds, i: int, row: Any) -> None:
-    write_mind(minds, i, net.seen, net.horizon, row)
     if minds.kind == TRUE:
-        write_truth(net, row[MEMORY_SIZE : MEMORY_SIZE + TRUTH_SIZE])
+        tell_truth(minds, i, net)
+    write_mind(minds, i, net.seen, net.horizon, row)
 
 
 @rule

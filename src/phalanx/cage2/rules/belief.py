@@ -14,11 +14,12 @@ import numpy.typing as npt
 from phalanx.cage2.rules.attackers import EXPLOIT, RED_SLEEP, plan_move
 from phalanx.cage2.rules.hidden import HIDDEN_SIZE, add_hidden
 from phalanx.cage2.rules.network import LOADED, NETWORK, Network
+from phalanx.cage2.rules.observation import EXPLOIT_SEEN, PRIVILEGED
 from phalanx.cage2.rules.red import SEEN_SHARE, chance_of_exploit, exploits_against
-from phalanx.cage2.rules.scenario import COIN, NO_HOST, NUM_HOSTS
+from phalanx.cage2.rules.scenario import COIN, LISTENING, NO_HOST, NUM_HOSTS
 from phalanx.cage2.rules.turn import begin_turn, end_turn, red_acts
-from phalanx.compiled.bits import count, lowest, number
-from phalanx.compiled.rule import kernel, records, rule
+from phalanx.compiled.bits import all_but, count, has, lowest, number, only
+from phalanx.compiled.rule import kernel, large_rule, records, rule
 
 CAPACITY = 64  # states that a belief holds; the challenge's attackers leave a few possible
 PLANNED = CAPACITY  # where a state stands after blue's move, with red's move planned
@@ -74,7 +75,7 @@ def words_of(states: npt.NDArray[np.void]) -> npt.NDArray[np.uint64]:
     return states.view(np.ndarray).view(np.uint64).reshape(*states.shape, -1)
 
 
-@rule
+@large_rule
 def begin_belief(beliefs: Beliefs, i: int) -> None:
     """A new episode: only who attacks is unknown."""
     standing = beliefs.standing[i]
@@ -86,15 +87,24 @@ def begin_belief(beliefs: Beliefs, i: int) -> None:
 
 
 @rule
+def be_certain(beliefs: Beliefs, i: int, net: Network) -> None:
+    """Know the true state, and nothing else."""
+    beliefs.states[i, 0, 0] = net
+    beliefs.weights[i, 0, 0] = 1
+    beliefs.standing[i].count = 1
+    beliefs.standing[i].side = 0
+
+
+@large_rule
 def believe(beliefs: Beliefs, i: int, action: int, seen: int) -> None:
     """Take in one turn: blue's own action and the bits that it was shown.
 
     If no state explains them (the attacker is none of the prior's), those live on that are wrong
-    about the fewest hosts, and the turn counts as a surprise.
+    about the fewest hosts, there what is shown is taken for true, and the turn counts as a
+    surprise.
     """
     standing = beliefs.standing[i]
-    wrong_hosts = 0
-    found = advance(beliefs, i, action, seen, wrong_hosts)
+    found, wrong_hosts = 0, -1
     while found == 0 and wrong_hosts < NUM_HOSTS:
         wrong_hosts += 1
         found = advance(beliefs, i, action, seen, wrong_hosts)
@@ -147,7 +157,7 @@ def coins_of(net: Network) -> int:
     return 2 if net.red == COIN else 1
 
 
-@rule
+@large_rule
 def play_branch(
     beliefs: Beliefs, i: int, turn: Any, target: int, chosen: int, chance: float, found: int
 ) -> int:
@@ -167,6 +177,8 @@ def play_branch(
         elif detection_die == UNSEEN_SHELL:
             share *= 1 - SEEN_SHARE
         if differing_hosts(state.seen ^ seen) == wrong_hosts:
+            if wrong_hosts:
+                take_at_its_word(state, seen)
             state.seen = seen
             found = keep(beliefs, i, side, found, share)
         if not new_shell:
@@ -200,6 +212,29 @@ def keep(beliefs: Beliefs, i: int, side: int, found: int, share: float) -> int:
 
 
 @rule
+def take_at_its_word(state: Network, seen: int) -> None:
+    """Where a state shows other bits than blue was shown, let be true what these look like."""
+    for host in range(NUM_HOSTS):
+        shown = (seen >> (4 * host)) & 0b1111
+        if shown == (state.seen >> (4 * host)) & 0b1111:
+            continue
+        activity, is_root = shown & EXPLOIT_SEEN, shown & PRIVILEGED == PRIVILEGED
+        if activity:
+            state.known |= only(host)
+            state.scanned |= only(host)
+            state.ports[host] |= LISTENING[host, state.decoys[host]]
+        if is_root or activity == EXPLOIT_SEEN:
+            state.sessions |= only(host)
+            state.named |= only(host)
+            state.files |= only(host)
+        if is_root:
+            state.root |= only(host)
+            state.removable &= all_but(host)
+        elif activity == EXPLOIT_SEEN and not has(state.root, host):
+            state.removable |= only(host)
+
+
+@rule
 def differing_hosts(bits: int) -> int:
     """How many hosts have one of their four bits set."""
     bits |= bits >> 1
@@ -207,7 +242,7 @@ def differing_hosts(bits: int) -> int:
     return count(bits & 0x1111111111111)
 
 
-@rule
+@large_rule
 def write_belief(beliefs: Beliefs, i: int, row: Any) -> None:
     """What is expected of the hidden state, HIDDEN_SIZE numbers from 0 to 1."""
     side = number(beliefs.standing[i].side)

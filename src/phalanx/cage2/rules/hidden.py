@@ -14,7 +14,7 @@ from phalanx.cage2.rules.attackers import (
     plan_move,
 )
 from phalanx.cage2.rules.network import Network
-from phalanx.cage2.rules.red import chance_of_exploit, exploits_against, takes
+from phalanx.cage2.rules.red import chance_of_exploit, exploits_against, meets, takes
 from phalanx.cage2.rules.scenario import (
     ALL_RED_AGENTS,
     LISTENING,
@@ -22,6 +22,8 @@ from phalanx.cage2.rules.scenario import (
     NUM_EXPLOITS,
     NUM_HOSTS,
 )
+from phalanx.cage2.rules.scenario import AS_ROOT as GIVES_ROOT
+from phalanx.cage2.rules.scenario import AS_USER as GIVES_USER
 from phalanx.compiled.bits import count, lowest, number
 from phalanx.compiled.rule import rule
 
@@ -39,7 +41,9 @@ _SPOT_PORTS = np.array([port for _, port in PORT_SPOTS], np.int64)
 (USER, ROOT, REMOVABLE, FILES, KNOWN, SCANNED, SCAN_TRIED, EXPLOITED, ESCALATED, MAPPED, PORTS) = (
     range(0, 11 * NUM_HOSTS, NUM_HOSTS)
 )
-NEXT_SCAN = PORTS + len(PORT_SPOTS)  # [13] the chance that red's next move is a scan of the host
+AS_USER = PORTS + len(PORT_SPOTS)  # [13] the chance that an exploit would take the host now
+AS_ROOT = AS_USER + NUM_HOSTS  # ... and make red root at once
+NEXT_SCAN = AS_ROOT + NUM_HOSTS  # [13] the chance that red's next move is a scan of the host
 NEXT_EXPLOIT = NEXT_SCAN + NUM_HOSTS
 NEXT_ESCALATE = NEXT_EXPLOIT + NUM_HOSTS
 NEXT_LOSS = NEXT_ESCALATE + NUM_HOSTS  # [13] ... an exploit that takes it
@@ -71,6 +75,7 @@ def add_hidden(net: Network, weight: np.float32, coin: int, row: Any) -> None:
     add_set(number(net.mapped), weight, row, MAPPED)
     for spot in range(len(_SPOT_HOSTS)):
         row[PORTS + spot] += weight * ((net.ports[_SPOT_HOSTS[spot]] >> _SPOT_PORTS[spot]) & 1)
+    add_dangers(net, weight, row)
     add_set(number(net.service), weight, row, SERVICE)
     add_set(number(net.subnets), weight, row, SUBNETS)
     row[ATTACKER + number(net.red)] += weight
@@ -86,6 +91,22 @@ def add_set(members: int, weight: np.float32, row: Any, first: int) -> None:
     while members:
         row[first + lowest(members)] += weight
         members &= members - 1
+
+
+@rule
+def add_dangers(net: Network, weight: np.float32, row: Any) -> None:
+    """Whether an exploit would take each host whose ports red remembers, and as whom."""
+    for host in range(NUM_HOSTS):
+        options = exploits_against(net, host)
+        left = options
+        while left:
+            chosen = lowest(left)
+            left &= left - 1
+            answer = meets(net, host, chosen)
+            if answer == GIVES_USER:
+                row[AS_USER + host] += weight * np.float32(chance_of_exploit(options, chosen))
+            elif answer == GIVES_ROOT:
+                row[AS_ROOT + host] += weight * np.float32(chance_of_exploit(options, chosen))
 
 
 @rule

@@ -9,16 +9,19 @@ from phalanx.cage2.rules.belief import (
     NO_PRIOR,
     Beliefs,
     Prior,
+    be_certain,
     begin_belief,
     believe,
     make_beliefs,
     write_belief,
 )
+from phalanx.cage2.rules.network import Network
 from phalanx.cage2.rules.observation import (
     BELIEVED,
     BITS,
     MEMORY,
-    MEMORY_SIZE,
+    OPEN_SIZE,
+    TRUE,
     forget,
     remember,
     write_what_is_seen,
@@ -35,7 +38,7 @@ class Minds(NamedTuple):
 
 
 def make_minds(size: int, kind: int, prior: Prior) -> Minds:
-    beliefs = make_beliefs(size, prior) if kind == BELIEVED else None
+    beliefs = make_beliefs(size, prior) if kind >= TRUE else None
     return Minds(records(size if kind else 1, MEMORY), beliefs, kind)
 
 
@@ -55,7 +58,14 @@ def take_in(minds: Minds, i: int, action: int, seen: int) -> None:
     """One turn: blue's own action and the bits that it was shown."""
     if minds.kind:
         remember(minds.memories[i], action, seen)
-    believe_if_any(minds.beliefs, i, action, seen)
+    if minds.kind == BELIEVED:
+        believe_if_any(minds.beliefs, i, action, seen)
+
+
+@rule
+def tell_truth(minds: Minds, i: int, net: Network) -> None:
+    """What no defender can have: a belief that is certain, and right."""
+    be_certain_if_any(minds.beliefs, i, net)
 
 
 @rule
@@ -79,6 +89,12 @@ def believe_if_any(beliefs: Beliefs | None, i: int, action: int, seen: int) -> N
 
 
 @rule
+def be_certain_if_any(beliefs: Beliefs | None, i: int, net: Network) -> None:
+    if beliefs is not None:
+        be_certain(beliefs, i, net)
+
+
+@rule
 def write_belief_if_any(beliefs: Beliefs | None, i: int, row: Any) -> None:
     if beliefs is not None:
-        write_belief(beliefs, i, row[MEMORY_SIZE:])
+        write_belief(beliefs, i, row[OPEN_SIZE:])

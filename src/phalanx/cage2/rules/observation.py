@@ -12,6 +12,7 @@ from phalanx.cage2.rules.network import Network
 from phalanx.cage2.rules.scenario import (
     DECOY_SPOTS,
     FIRST_DECOY,
+    HORIZONS,
     HOST_OF_ACTION,
     NUM_ACTIONS,
     NUM_HOSTS,
@@ -154,11 +155,19 @@ MANY = 8
 UNTOLD, STAYS, ROAMS = range(3)
 SECOND_SCAN = 3  # the turn in which an attacker shows its style
 
-# What no defender can see, after those: it shows what not seeing it costs.
+# What the critic is shown of the truth while training.
 TRUTH_SIZE = 3 * NUM_HOSTS
 
+# Where each part of a `belief` observation begins. With what is hidden, nothing else matters.
+OWN_DECOYS = 0  # one per decoy that can stand, in the order of DECOY_SPOTS
+RESTORED = OWN_DECOYS + len(DECOY_SPOTS)  # [13] blue has restored the host in this episode
+PASSED = RESTORED + NUM_HOSTS  # turns played / horizon
+PASSED_OF = PASSED + 1  # turns played as a share of each of the challenge's horizons, 1 at most
+IS_PAST = PASSED_OF + len(HORIZONS)  # 1 after each of the challenge's horizons
+OPEN_SIZE = IS_PAST + len(HORIZONS)
+
 _SIZES = (
-    NUM_BITS, HISTORY_SIZE, MEMORY_SIZE, MEMORY_SIZE + TRUTH_SIZE, MEMORY_SIZE + HIDDEN_SIZE,
+    NUM_BITS, HISTORY_SIZE, MEMORY_SIZE, OPEN_SIZE + HIDDEN_SIZE, OPEN_SIZE + HIDDEN_SIZE,
 )  # fmt: skip
 OBS_SIZES = dict(zip(OBSERVATIONS, _SIZES, strict=True))
 BITS, HISTORY, MEMORISED, TRUE, BELIEVED = range(5)  # the same for rules, in the same order
@@ -274,14 +283,30 @@ def write_memory(memory: Memory, row: Any) -> None:
 
 
 @rule
+def write_open(memory: Memory, horizon: int, row: Any) -> None:
+    """What a `belief` observation has beside the hidden state: blue's own work, and the time."""
+    for spot in range(len(_SPOT_HOSTS)):
+        row[OWN_DECOYS + spot] = (memory.decoys[_SPOT_HOSTS[spot]] >> _SPOT_DECOYS[spot]) & 1
+    for host in range(NUM_HOSTS):
+        row[RESTORED + host] = np.float32(memory.restore_turn[host] > 0)
+    row[PASSED] = np.float32(memory.turn) / np.float32(horizon)
+    for k in range(len(HORIZONS)):
+        share = np.float32(memory.turn) / np.float32(HORIZONS[k])
+        row[PASSED_OF + k] = min(share, np.float32(1))
+        row[IS_PAST + k] = np.float32(share >= 1)
+
+
+@rule
 def write_what_is_seen(memory: Memory, seen: int, kind: int, horizon: int, row: Any) -> None:
-    """The observation of this kind, as far as blue can know it."""
+    """The observation of this kind, as far as it is no secret."""
     if kind == BITS:
         write_bits(seen, row)
+    elif kind >= TRUE:
+        write_open(memory, horizon, row)
     else:
         write_history(memory, seen, horizon, row)
-    if kind >= MEMORISED:
-        write_memory(memory, row)
+        if kind == MEMORISED:
+            write_memory(memory, row)
 
 
 @rule
