@@ -177,7 +177,7 @@ def defender_of(run: Any) -> TrainedDefender:
 
 
 def _networks_of(stepper: Any) -> Any:
-    return stepper.policy if isinstance(stepper, CompiledStepper) else stepper.module
+    return stepper.policy.wide() if isinstance(stepper, CompiledStepper) else stepper.module
 
 
 def _game_of(config: TrainConfig) -> dict[str, Any]:

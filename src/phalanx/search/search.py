@@ -108,7 +108,7 @@ def check_start(path: Path, config: SearchConfig, network: Network | None) -> No
     if not defender.is_told:
         raise RunError(f"{path} is not told an order; start from a run of train --workflow all")
     if defender.policy is not None:
-        theirs, ours = defender.policy.theta.size, make_policy(config).theta.size
+        theirs, ours = defender.policy.theta.size, make_policy(config).wide().theta.size
         if theirs != ours:
             raise RunError(
                 f"cannot start from {path}: it has {theirs} weights, these settings make {ours}; "

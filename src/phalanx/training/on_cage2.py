@@ -57,7 +57,7 @@ def open_stepper(
     from phalanx.learn.torch.stepper import TorchStepper
 
     device = find_device(config.device)
-    module: Any = ActorCritic(policy)
+    module: Any = ActorCritic(policy.wide())
     if network is not None:
         obs = np.zeros((2, policy.obs_size), np.float32)
         module = build_own_network(network, obs, policy.truth_size, NUM_ACTIONS)
@@ -114,11 +114,13 @@ def open_batches(config: TrainConfig, first_index: int = 0) -> list[Batch]:
 
 
 def make_policy(config: TrainConfig) -> Policy:
-    """Networks of the sizes that a run on CAGE-2 has."""
-    return Policy(**policy_sizes(config), seed=config.seed)
+    """Networks of the sizes that a run on CAGE-2 has, with outputs for what can be chosen only."""
+    choices = np.flatnonzero(chosen_actions(config.actions))
+    return Policy(**policy_sizes(config), choices=choices, seed=config.seed)
 
 
 def policy_sizes(config: TrainConfig) -> dict[str, Any]:
+    """Those that its files have, with an output for each action."""
     return {
         "obs_size": OBS_SIZES[config.observation] + condition_size(config),
         "num_actions": NUM_ACTIONS,

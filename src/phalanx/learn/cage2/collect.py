@@ -19,6 +19,7 @@ from phalanx.cage2.rules.observation import write_truth
 from phalanx.cage2.rules.scenario import (
     FIRST_DECOY,
     HOST_OF_ACTION,
+    NUM_ACTIONS,
     NUM_DECOYS,
     NUM_HOSTS,
     PLACEABLE,
@@ -37,6 +38,8 @@ from phalanx.learn.compiled.policy import Networks
 from phalanx.learn.rollout import Rollout
 
 BLOCK = 128  # networks that are played together
+NO_OUTPUT = -1
+ALL_ACTIONS = np.arange(NUM_ACTIONS)
 
 
 class Games(NamedTuple):
@@ -48,12 +51,20 @@ class Games(NamedTuple):
     has_orders: bool  # looked at in every turn, where to take out the orders themselves costs time
     orders: Orders  # of repair that are to be followed
     conducts: npt.NDArray[np.void]  # CONDUCT [N]
-    useful: npt.NDArray[np.bool_]  # [145] actions that the policy may choose from
+    actions: npt.NDArray[np.int64]  # [A] of each of the policy's outputs
+    outputs: npt.NDArray[np.int64]  # [145] of each action; NO_OUTPUT: it is never chosen
     condition: npt.NDArray[np.float32]  # [N, C] put after every observation of network i
 
 
-def games_of(batch: Batch, orders: Orders, conducts: Any, useful: Any, condition: Any) -> Games:
-    """Those of a batch."""
+def games_of(
+    batch: Batch, orders: Orders, conducts: Any, useful: Any, actions: Any, condition: Any
+) -> Games:
+    """Those of a batch.
+
+    useful: bool [145], actions that may be chosen. actions: [A] of each of the policy's outputs.
+    """
+    outputs = np.full(NUM_ACTIONS, NO_OUTPUT)
+    outputs[actions] = np.where(useful[actions], np.arange(len(actions)), NO_OUTPUT)
     return Games(
         batch.nets,
         batch.minds,
@@ -61,7 +72,8 @@ def games_of(batch: Batch, orders: Orders, conducts: Any, useful: Any, condition
         len(orders.allowed) > 0,
         orders,
         conducts,
-        useful,
+        actions,
+        outputs,
         condition,
     )
 
@@ -77,20 +89,22 @@ class Shaping(NamedTuple):
 
 
 @rule
-def write_mask_of_host(net: Any, host: int, useful: Any, row: Any) -> None:
-    """The decoys that can be placed on a host, as far as they are useful."""
+def write_mask_of_host(net: Any, host: int, outputs: Any, row: Any) -> None:
+    """The decoys that can be placed on a host, as far as they are ever chosen."""
     placeable = number(PLACEABLE[host, net.decoys[host]])
     for decoy in range(NUM_DECOYS):
-        action = 2 + NUM_HOSTS * (FIRST_DECOY + decoy) + host
-        row[action] = useful[action] and (placeable >> decoy) & 1 != 0
+        output = outputs[2 + NUM_HOSTS * (FIRST_DECOY + decoy) + host]
+        if output != NO_OUTPUT:
+            row[output] = (placeable >> decoy) & 1 != 0
 
 
 @rule
-def write_mask(net: Any, useful: Any, row: Any) -> None:
-    """Actions worth thinking about: the useful ones, less decoys that cannot be placed."""
-    row[:] = useful
+def write_mask(games: Games, net: Any, row: Any) -> None:
+    """Outputs worth thinking about: those of useful actions, less decoys that cannot be placed."""
+    for output in range(len(row)):
+        row[output] = games.outputs[games.actions[output]] != NO_OUTPUT
     for host in range(NUM_HOSTS):
-        write_mask_of_host(net, host, useful, row)
+        write_mask_of_host(net, host, games.outputs, row)
 
 
 @rule
@@ -137,13 +151,13 @@ class Final(NamedTuple):
 @rule
 def look_around(games: Games, net: Any, i: int, rollout: Rollout, t: int) -> None:
     """Store what network i may do in this turn, and what only the critic sees."""
-    row, useful = rollout.masks[t, i], games.useful
+    row = rollout.masks[t, i]
     if t == 0 or rollout.ended[t - 1, i]:
-        write_mask(net, useful, row)
+        write_mask(games, net, row)
     else:  # only the host that blue has just acted on can be different
         row[:] = rollout.masks[t - 1, i]
-        host = number(HOST_OF_ACTION[rollout.actions[t - 1, i]])
-        write_mask_of_host(net, host, useful, row)
+        host = number(HOST_OF_ACTION[games.actions[rollout.actions[t - 1, i]]])
+        write_mask_of_host(net, host, games.outputs, row)
     if rollout.truth.shape[2]:
         write_truth(net, rollout.truth[t, i])
 
@@ -172,7 +186,7 @@ def play_and_store(
 
     Then the next one has begun, and row k of `final` holds what was seen at its end.
     """
-    action = number(rollout.actions[t, i])
+    action = number(games.actions[rollout.actions[t, i]])
     weight = shaping.weights[net.turn]
     rollout.kinds[t, i] = net.red
     tenths, aligned = play_one(games, net, i, action)
@@ -231,8 +245,8 @@ def collect_blocks(
                 net, k = games.nets[i], i - start
                 look_around(games, net, i, rollout, t)
                 die = policy_die(net)
-                action, log_prob = sample(logits[k], rollout.masks[t, i], die, shares)
-                rollout.actions[t, i] = action
+                output, log_prob = sample(logits[k], rollout.masks[t, i], die, shares)
+                rollout.actions[t, i] = output
                 rollout.log_probs[t, i] = log_prob
                 if play_and_store(games, net, i, shaping, rollout, t, final, k):
                     any_ended = True

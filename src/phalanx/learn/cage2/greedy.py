@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from phalanx.cage2.batch import Batch
-from phalanx.cage2.rules.scenario import HOST_OF_ACTION, NUM_ACTIONS
+from phalanx.cage2.rules.scenario import HOST_OF_ACTION
 from phalanx.cage2.rules.scoring import CONDUCT, Orders
 from phalanx.compiled.bits import number
 from phalanx.compiled.rule import kernel, records
@@ -56,7 +56,7 @@ def play_out(
     conducts["order"] = order_numbers
     played = nothing_played(batch.num_envs, len(horizons))
     told = np.ascontiguousarray(condition, np.float32)
-    games = games_of(batch, orders, conducts, useful, told)
+    games = games_of(batch, orders, conducts, useful, policy.actions, told)
     batch.team.run(play_blocks, (games, policy.networks, np.array(horizons, np.int64), played))
     return played
 
@@ -72,22 +72,22 @@ def play_blocks(
     actor, size = networks.actor, len(games.nets)
     work = np.empty(2 * BLOCK * actor.sizes[1:].sum(), np.float32)
     obs = np.zeros((BLOCK, actor.sizes[0]), np.float32)
-    masks = np.empty((BLOCK, NUM_ACTIONS), np.bool_)
+    masks = np.empty((BLOCK, len(games.actions)), np.bool_)
     blocks = (size + BLOCK - 1) // BLOCK
     block, helped = next_piece(board, blocks, thread, 0)
     while block >= 0:
         start, stop = block * BLOCK, min((block + 1) * BLOCK, size)
         for i in range(start, stop):
-            write_mask(games.nets[i], games.useful, masks[i - start])
+            write_mask(games, games.nets[i], masks[i - start])
         for t in range(horizons[-1]):
             for i in range(start, stop):
                 write_input(games, games.nets[i], i, obs[i - start])
             logits = forward(actor, obs, work)
             for i in range(start, stop):
                 net, conduct, mask = games.nets[i], games.conducts[i], masks[i - start]
-                action = most_likely(logits[i - start], mask)
+                action = number(games.actions[most_likely(logits[i - start], mask)])
                 play_one(games, net, i, action)
-                write_mask_of_host(net, number(HOST_OF_ACTION[action]), games.useful, mask)
+                write_mask_of_host(net, number(HOST_OF_ACTION[action]), games.outputs, mask)
                 for k in range(len(horizons)):
                     if t + 1 == horizons[k]:
                         played.returns[i, k] = net.tenths / 10.0

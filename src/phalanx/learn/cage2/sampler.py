@@ -7,11 +7,11 @@ import numpy as np
 import numpy.typing as npt
 
 from phalanx.cage2.batch import Batch
-from phalanx.cage2.rules.scenario import NUM_ACTIONS
 from phalanx.cage2.rules.scoring import CONDUCT, NO_ORDERS, Orders
 from phalanx.cage2.saved_games import check_conducts
 from phalanx.compiled.rule import records
 from phalanx.learn.cage2.collect import (
+    ALL_ACTIONS,
     Games,
     Shaping,
     begin_following_everywhere,
@@ -29,6 +29,7 @@ class Cage2Sampler:
     It writes into its rollouts in turn: with two of them, one can be learnt from meanwhile.
 
     useful: bool [145], actions that the policy may choose from.
+    actions: [A], those of the policy's outputs; rollouts hold the numbers of outputs.
     condition: float32 [N, C], put after every observation of network i: what it is told.
     orders: the orders of repair that are to be followed; their codes come after the condition.
     """
@@ -41,10 +42,11 @@ class Cage2Sampler:
         truth_size: int,
         useful: npt.NDArray[np.bool_],
         condition: npt.NDArray[np.float32],
+        actions: npt.NDArray[np.int64] = ALL_ACTIONS,
         orders: Orders = NO_ORDERS,
         num_rollouts: int = 1,
     ) -> None:
-        self.batch, self.useful, self.orders = batch, useful, orders
+        self.batch, self.useful, self.actions, self.orders = batch, useful, actions, orders
         codes = np.zeros((batch.num_envs, orders.codes.shape[1]))
         self.condition = np.hstack([condition, codes]).astype(np.float32)
         self.conducts = records(batch.num_envs, CONDUCT)
@@ -53,7 +55,7 @@ class Cage2Sampler:
         first = np.hstack([batch.shown.obs.astype(np.float32), self.condition])
         room = ((turns, batch.num_envs), CONDUCT)
         rollouts = [
-            empty_rollout(turns, first, truth_size, NUM_ACTIONS, notes=records(*room))
+            empty_rollout(turns, first, truth_size, len(actions), notes=records(*room))
             for _ in range(num_rollouts)
         ]
         next_obs = rollouts[0].next_obs  # one for all: where the games stand
@@ -63,7 +65,9 @@ class Cage2Sampler:
 
     @property
     def games(self) -> Games:
-        return games_of(self.batch, self.orders, self.conducts, self.useful, self.condition)
+        return games_of(
+            self.batch, self.orders, self.conducts, self.useful, self.actions, self.condition
+        )
 
     @property
     def rollout(self) -> Rollout:
@@ -112,7 +116,8 @@ class CompiledSampler(Cage2Sampler):
     """Plays with compiled networks: a whole rollout is one call per thread."""
 
     def __init__(self, batch: Batch, policy: Policy, turns: int, **options: Any) -> None:
-        super().__init__(batch, turns, truth_size=policy.truth_size, **options)
+        sizes = {"truth_size": policy.truth_size, "actions": policy.actions}
+        super().__init__(batch, turns, **sizes, **options)
         self.policy = policy
 
     def set_weights(self, weights: Floats, version: int) -> None:

@@ -26,6 +26,8 @@ class Policy:
     logits = policy.logits(obs)          # float32 [N, 145]
     actions = policy.act(obs, masks)     # the most likely ones
 
+    choices: numbers of the actions that can be chosen, ascending, if not all: no other has an
+        output. Files hold the weights of all outputs: `widened`, where those of no use are 0.
     deviation: what continuous actions deviate by at first; its logs are at the end of `theta`.
     """
 
@@ -37,10 +39,11 @@ class Policy:
         hidden: tuple[int, ...],
         truth_size: int,
         seed: int,
+        choices: npt.NDArray[np.int64] | None = None,
         deviation: float | None = None,
     ) -> None:
         self.obs_size, self.hidden, self.truth_size = obs_size, tuple(hidden), truth_size
-        self.deviation = deviation
+        self.num_actions, self.deviation = num_actions, deviation
         self.actor_sizes: Sizes = np.array([obs_size, *hidden, num_actions], np.int64)
         self.critic_sizes: Sizes = np.array([obs_size + truth_size, *hidden, 1], np.int64)
         logs = np.zeros(0) if deviation is None else np.full(num_actions, math.log(deviation))
@@ -49,6 +52,12 @@ class Policy:
         random = np.random.default_rng([seed, 0])
         _initialise(self.actor, self.actor_sizes, 0.01, random)
         _initialise(self.critic, self.critic_sizes, 1.0, random)
+        self.actions = np.arange(num_actions) if choices is None else choices  # [A] of each output
+        self._wide_size = len(self.theta)
+        self._kept = _places(self.actor_sizes, self.actions, self._wide_size)
+        if choices is not None:
+            self.actor_sizes = np.array([obs_size, *hidden, len(choices)], np.int64)
+            self.move_to(self.narrowed(self.theta))
 
     def move_to(self, theta: Floats) -> None:
         """Let the weights be those that lie there, and change with them."""
@@ -68,6 +77,26 @@ class Policy:
         other.move_to(self.theta.copy())
         return other
 
+    def narrowed(self, wide: Floats) -> Floats:
+        """Of numbers for each weight of networks with all outputs, those for ours."""
+        return wide[self._kept]
+
+    def widened(self, ours: Floats) -> Floats:
+        """The inverse, with 0 for outputs that we have not."""
+        wide = np.zeros(self._wide_size, np.float32)
+        wide[self._kept] = ours
+        return wide
+
+    def wide(self) -> "Policy":
+        """The same networks with an output for each action; the same one if it has them all."""
+        if len(self.actions) == self.num_actions:
+            return self
+        other = Policy(
+            self.obs_size, self.num_actions, hidden=self.hidden, truth_size=self.truth_size, seed=0
+        )
+        other.move_to(self.widened(self.theta))
+        return other
+
     def logits(self, obs: npt.NDArray[Any]) -> Floats:
         x = np.ascontiguousarray(obs, np.float32)
         work = np.empty(work_size(self.actor_sizes, len(x)), np.float32)
@@ -75,6 +104,15 @@ class Policy:
 
     def act(self, obs: npt.NDArray[Any], masks: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
         return most_likely_rows(self.logits(obs), masks)
+
+
+def _places(sizes: Sizes, actions: npt.NDArray[np.int64], total: int) -> npt.NDArray[np.int64]:
+    """Where in a vector of weights all lie but those of other actions' outputs."""
+    n_in, n_out = sizes[-2:]
+    end = weight_count(sizes)
+    before = end - (n_in + 1) * n_out  # the last layer's matrix, and its biases as one row more
+    last = np.arange(before, end).reshape(n_in + 1, n_out)[:, actions]
+    return np.concatenate([np.arange(before), last.reshape(-1), np.arange(end, total)])
 
 
 def most_likely_rows(logits: Floats, masks: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:

@@ -219,15 +219,18 @@ class CompiledStepper:
         return self.policy.theta.copy()
 
     def save(self) -> tuple[Arrays, dict[str, Any]]:
-        return {"theta": self.policy.theta, **self.optimiser()}, {"adam_steps": self.steps}
+        theta = self.policy.widened(self.policy.theta)
+        return {"theta": theta, **self.optimiser()}, {"adam_steps": self.steps}
 
     def optimiser(self) -> Arrays:
-        return {"adam_mean": self.mean, "adam_square": self.square}
+        mean, square = map(self.policy.widened, (self.mean, self.square))
+        return {"adam_mean": mean, "adam_square": square}
 
     def load_weights(self, arrays: Arrays) -> None:
-        self.policy.theta[:] = arrays["theta"]
+        self.policy.theta[:] = self.policy.narrowed(arrays["theta"])
 
     def load(self, arrays: Arrays, facts: dict[str, Any]) -> None:
         self.load_weights(arrays)
-        self.mean[:], self.square[:] = arrays["adam_mean"], arrays["adam_square"]
+        self.mean[:] = self.policy.narrowed(arrays["adam_mean"])
+        self.square[:] = self.policy.narrowed(arrays["adam_square"])
         self.steps = facts["adam_steps"]
