@@ -50,7 +50,7 @@ def test_help_says_the_defaults(capsys: pytest.CaptureFixture[str]) -> None:
         "over each rollout (default: 4 for cage2, 8 for others; with impala 1, 1; ppo, images 1)"
         in text
     )
-    assert "of a gradient step (default: 4096 for cage2, 256 for others; with impala 2048," in text
+    assert "of a gradient step (default: 1024 for cage2, 256 for others; with impala 2048," in text
     assert "hidden layers of actor and critic (default: 64 64)" in text
     assert "at the start (default: 0.001; with impala 0.001, 0.002" in text  # one for both
     assert "may move in an update (default: 0.2)" in text

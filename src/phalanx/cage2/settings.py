@@ -14,7 +14,12 @@ from phalanx.machine import count_cores
 MAX_HORIZON = 10_000
 MAX_THREADS = 1024
 OBSERVATIONS = ("bits", "history", "memory", "truth", "belief")
-DEFAULT_PRIOR = "b_line=0.5,meander=0.5"  # whom a belief expects
+# Whom training meets and a belief expects if nothing else is said: the challenge's attackers, and a
+# few others, so that a defender does not break when it meets one that is new to it.
+DEFAULT_RED_AGENTS = (
+    "b_line=0.46,meander=0.46,sleep=0.02,b_line_detour=0.02,meander_rescan=0.02,coin=0.02"
+)
+ORIGINAL_RED_AGENTS = "b_line=0.49,meander=0.49,sleep=0.02"  # the same for the original simulator
 
 RedAgent = str | Mapping[str, float] | Sequence[str]
 

@@ -5,6 +5,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
+from phalanx.cage2.settings import OBSERVATIONS
 from phalanx.cage2.workflow import ALIGNMENTS, NUM_ORDERS
 from phalanx.errors import ConfigError
 from phalanx.machine import count_cores
@@ -37,6 +38,8 @@ class SearchConfig(TrainConfig):
     section("search")
     red_agent: str = "b_line"
     """attacker: b_line, meander, sleep, b_line_detour, meander_rescan, coin, or a mixture"""
+    observation: Annotated[str, OneOf(*OBSERVATIONS)] = "history"
+    """what the actor sees: bits, history, memory, belief or truth, as in phalanx train"""
     total_episodes: Annotated[int | None, Within(1, 10**12), NO_STEPS] = 100_000
     """budget of the search, in episodes played by all networks, trained or measured; all shards"""
     num_envs: Annotated[int | str, Within(1, MAX_NETWORKS), OrWord("auto")] = field(

@@ -10,10 +10,11 @@ from phalanx.agents import AGENTS
 from phalanx.cage2.registration import CAGE2_ENVS
 from phalanx.cage2.rules.scenario import DEFAULT_RULES
 from phalanx.cage2.settings import (
-    DEFAULT_PRIOR,
+    DEFAULT_RED_AGENTS,
     MAX_HORIZON,
     MAX_THREADS,
     OBSERVATIONS,
+    ORIGINAL_RED_AGENTS,
     original_red_agent_weights,
     red_agent_weights,
     rule_set_number,
@@ -37,7 +38,7 @@ from phalanx.settings.fields import (
 MAX_NETWORKS = 100_000_000
 MOST_LAYERS = 16
 NOT_SAVED = ("resume", "config", "output_dir", "name")  # each run has its own
-TASKS = {"continuous", "images"}  # that ppo has defaults of its own for
+TASKS = {"continuous", "images"}  # with defaults of their own for ppo
 
 # When a setting has an effect.
 RAY = Only("--runner ray", lambda run: run.runner == "ray")
@@ -89,32 +90,31 @@ def by_env(cage2: Any, other: Any, **metadata: Any) -> Any:
 class TrainConfig:
     """Train a policy, on CAGE-2 or any Gymnasium environment.
 
-    In step on CAGE-2, equal settings and seeds give equal weights, and --resume continues bit for
-    bit. Other environments cannot be saved in mid-episode: there --resume begins new episodes. What
-    samples ahead (--algo impala, --algo a3c) depends on who is ready first.
+    In step on CAGE-2, equal settings and seeds give equal weights, --resume goes on bit for bit;
+    elsewhere it begins new episodes. What samples ahead (--algo impala, a3c) depends on speed.
     """
 
     section("game")
     env: str | Callable[[], Any] = "cage2"
     """cage2, a Gymnasium id such as CartPole-v1, module:factory, or cyborg (the original); from
     Python also a function that builds one environment"""
-    red_agent: Annotated[str, GAME] = "b_line=0.5,meander=0.5"
+    red_agent: Annotated[str, GAME] = by_env(DEFAULT_RED_AGENTS, ORIGINAL_RED_AGENTS)
     """attacker: b_line, meander, sleep, b_line_detour, meander_rescan, coin, or a mixture"""
     horizon: Annotated[int, Within(1, MAX_HORIZON), GAME] = 100
     """turns of an episode"""
     rules: Annotated[str, GAME] = DEFAULT_RULES
     """rule set: 2.1-final, or 2.1-leaderboard as the challenge was scored"""
-    observation: Annotated[str, OneOf(*OBSERVATIONS), GAME] = "history"
-    """what the actor sees: bits (the 52), history (and what a defender can remember), memory (more
-    of it), belief (and the exact chances of what is hidden); truth is what no defender can see"""
+    observation: Annotated[str, OneOf(*OBSERVATIONS), GAME] = "belief"
+    """what the actor sees: bits (the 52), history (and what blue remembers), memory (more of it),
+    belief (the exact chances of what is hidden); truth is what no defender can see"""
 
     section("game", rarely=True)
-    prior: Annotated[str, BELIEF] = DEFAULT_PRIOR
+    prior: Annotated[str, BELIEF] = DEFAULT_RED_AGENTS
     """attackers that a belief expects, and how likely each is before anything is seen"""
     actions: Annotated[str, OneOf("useful", "all"), CAGE2] = "useful"
     """useful: leave out actions that can never help; or all"""
-    critic_truth: Annotated[bool, CAGE2] = True
-    """let the critic (never the actor) see the true state while training"""
+    critic_truth: Annotated[bool | None, CAGE2] = None
+    """let the critic see the true state while training; if not given, unless it sees a belief"""
     turn_weights: Annotated[str, OneOf("leaderboard", "flat"), CAGE2] = "leaderboard"
     """leaderboard: a reward counts once for each horizon (30, 50, 100) that it is in; or flat"""
     restore_curriculum: Annotated[float, Within(0, 1), CAGE2] = 0.4
@@ -158,7 +158,7 @@ class TrainConfig:
     k_epochs: Annotated[int, Within(1, 1000), NOT_A3C] = by_env(4, 8, impala=(1, 1), images=1)
     """passes over each rollout"""
     minibatch_size: Annotated[int, Within(1, 10**9), NOT_A3C] = by_env(
-        4096, 256, impala=(2048, 512), images=64
+        1024, 256, impala=(2048, 512), images=64
     )
     """rows of a gradient step"""
     gamma: Annotated[float, Within(0, 1)] = by_env(0.995, 0.99)
@@ -182,8 +182,7 @@ class TrainConfig:
     )
     """factor of the learner's rewards"""
     normalize_observation: Annotated[bool, NORMALISED] = by_env(False, True)
-    """let networks see vectors by their distance from the mean so far, in deviations (±10 at most);
-    images as they are"""
+    """let networks see vectors (not images) by their distance from the mean so far, in deviations"""
     normalize_reward: Annotated[bool, NORMALISED] = by_env(False, True)
     """divide the learner's rewards by the deviation of discounted returns so far"""
     first_deviation: Annotated[float, Above(0, 1e3), POOL] = 1.0
@@ -213,8 +212,7 @@ class TrainConfig:
     num_envs: Annotated[int | str, Within(1, MAX_NETWORKS), OrWord("auto")] = by_env(
         512, "auto", aliases=("--n-envs",)
     )
-    """environments side by side; auto: the fastest number, by a short trial (the seed gives the
-    same run again only with the number that was chosen)"""
+    """environments side by side; auto: the fastest number by a trial (on which results depend)"""
     num_workers: Annotated[int | str, Within(0, 1024), OrWord("auto"), WORKERS] = "auto"
     """processes that step environments other than CAGE-2; 0: this one; auto: by a short trial"""
     num_threads: Annotated[int | str, Within(1, MAX_THREADS), OrWord("auto")] = "auto"
@@ -299,6 +297,8 @@ class TrainConfig:
                 continue  # the budget is given in episodes
             if "cage2" in item.metadata and getattr(self, item.name) is None:
                 object.__setattr__(self, item.name, self.default_by_env(item.metadata))
+        if self.env == "cage2" and self.critic_truth is None:
+            object.__setattr__(self, "critic_truth", self.observation not in ("belief", "truth"))
         if self.num_envs_per_worker is not None:
             workers = self.num_samplers if self.runner == "ray" else self.num_workers
             if not isinstance(workers, int) or workers < 1:

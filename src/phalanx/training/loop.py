@@ -21,6 +21,7 @@ from phalanx.settings.fields import without_effect
 from phalanx.training.checkpoint import last_checkpoint, read_facts
 from phalanx.training.config import TrainConfig
 from phalanx.training.folder import RunFolder, open_new
+from phalanx.training.on_cage2 import check_memory
 from phalanx.training.recipe import Network, choose_num_envs, compile_cage2, compile_networks
 from phalanx.training.run import Run, check_same_settings, elapsed_before
 from phalanx.training.schedules import progress_of
@@ -68,6 +69,8 @@ def train(
         is_chosen, measured = config.num_envs == "auto", ""
         compiled_s, plays_here = compile_s(), config.env == "cage2" and config.runner == "local"
         if plays_here:
+            if not is_chosen:
+                check_memory(config)
             compile_cage2(config, network)
         if is_chosen and config.env == "cage2":
             with progress_display(None, progress) as display:

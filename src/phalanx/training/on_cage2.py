@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from phalanx.cage2.batch import Batch
+from phalanx.cage2.rules.belief import BYTES_OF_BELIEF
 from phalanx.cage2.rules.observation import OBS_SIZES, TRUTH_SIZE
 from phalanx.cage2.rules.scenario import NUM_ACTIONS, useful_actions
 from phalanx.cage2.rules.scoring import NO_ORDERS, Orders, make_orders
@@ -82,7 +83,10 @@ def check_memory(config: TrainConfig) -> None:
     """Refuse rollouts that this machine cannot hold, before minutes are spent on trying."""
     sizes = policy_sizes(config)
     width = sizes["obs_size"] + sizes["truth_size"] + BESIDES
-    needed = int(config.num_envs) * config.update_steps * width * 4 * (1 + is_ahead(config))
+    each = config.update_steps * width * 4 * (1 + is_ahead(config))
+    if config.observation in ("belief", "truth"):
+        each += BYTES_OF_BELIEF
+    needed = int(config.num_envs) * each
     if needed > total_memory():
         raise ConfigError(
             f"{config.num_envs} networks and {config.update_steps} steps take {needed / 1e9:,.0f} "

@@ -35,6 +35,7 @@ STANDING = np.dtype(
         ("dropped", np.int32),  # times that a state of this episode found no room
     ]
 )
+BYTES_OF_BELIEF = 2 * (ROOM * NETWORK.itemsize + CAPACITY * 8)
 
 
 class Beliefs(NamedTuple):
