@@ -51,7 +51,8 @@ def open_stepper(
     """
     policy, threads = make_policy(config), count_threads(config)
     if not plain_is_asked(config, network):
-        return CompiledStepper(policy, team or ThreadTeam(threads), config.minibatch_size), "cpu"
+        team = team or ThreadTeam(threads)
+        return CompiledStepper(policy, team, config.minibatch_size, sparse=True), "cpu"
     import_torch(config)
     from phalanx.learn.torch.heads import Categorical
     from phalanx.learn.torch.networks import ActorCritic, build_own_network, find_device

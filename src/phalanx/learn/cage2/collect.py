@@ -33,8 +33,8 @@ from phalanx.compiled.bits import number
 from phalanx.compiled.rule import kernel, rule
 from phalanx.compiled.team import join, leave, next_piece
 from phalanx.learn.compiled.distributions import sample
-from phalanx.learn.compiled.mlp import forward, join_columns
 from phalanx.learn.compiled.policy import Networks
+from phalanx.learn.compiled.sparse import Lists, copy_first, forward_lists, list_row
 from phalanx.learn.rollout import Rollout
 
 BLOCK = 128  # networks that are played together
@@ -133,12 +133,23 @@ def write_input(games: Games, net: Any, i: int, row: Any) -> None:
 
 
 @rule
-def fill_up(rows: Any, room: Any) -> Any:
-    """A whole block: what a matrix product gives for a row depends on how many rows there are."""
-    if rows.shape[0] == BLOCK:
-        return rows
-    room[: rows.shape[0]] = rows
-    return room
+def empty_block(inputs: int) -> Lists:
+    """Room for what the networks of a block show."""
+    none, numbers = np.zeros(BLOCK, np.int64), BLOCK * inputs
+    columns, values = np.empty(numbers, np.int32), np.empty(numbers, np.float32)
+    return Lists(none, none.copy(), none.copy(), columns, values)
+
+
+@rule
+def list_block(obs: Any, truth: Any, lists: Lists) -> None:
+    """What rows show. Rows that are missing show nothing: all blocks have the same size, for what a
+    matrix product gives for a row depends on how many there are.
+    """
+    at = 0
+    for k in range(len(obs)):
+        at = list_row(obs[k], truth[k], lists, k, at)
+    for k in range(len(obs), BLOCK):
+        lists.starts[k] = lists.middles[k] = lists.ends[k] = 0
 
 
 class Final(NamedTuple):
@@ -227,46 +238,44 @@ def collect_blocks(
     extra = rollout.truth.shape[2]
     hidden = actor.sizes[1:].sum() + critic.sizes[1:].sum()
     work = np.empty(2 * BLOCK * hidden, np.float32)
-    columns = np.empty(BLOCK * (width + extra), np.float32)
     shares = np.empty(actor.sizes[-1], np.float32)
-    whole_obs = np.zeros((BLOCK, width), np.float32)
-    whole_truth = np.zeros((BLOCK, extra), np.float32)
-    final = Final(np.zeros_like(whole_obs), np.zeros_like(whole_truth))
+    final = Final(np.zeros((BLOCK, width), np.float32), np.zeros((BLOCK, extra), np.float32))
+    first, critic_first, lists = copy_first(actor), copy_first(critic), empty_block(width + extra)
     blocks = (size + BLOCK - 1) // BLOCK
     block, helped = next_piece(board, blocks, thread, 0)
     while block >= 0:
         start, stop = block * BLOCK, min((block + 1) * BLOCK, size)
         rollout.obs[0, start:stop] = rollout.next_obs[start:stop]
         for t in range(turns):
-            obs = fill_up(rollout.obs[t, start:stop], whole_obs)
-            logits = forward(actor, obs, work)
+            for i in range(start, stop):
+                look_around(games, games.nets[i], i, rollout, t)
+            list_block(rollout.obs[t, start:stop], rollout.truth[t, start:stop], lists)
+            values = forward_lists(critic, critic_first, lists, lists.ends, work)
+            for i in range(start, stop):
+                rollout.values[t, i] = values[i - start, 0]
+                if t > 0 and not rollout.ended[t - 1, i]:
+                    rollout.next_values[t - 1, i] = values[i - start, 0]
+            logits = forward_lists(actor, first, lists, lists.middles, work)
             any_ended = False
             for i in range(start, stop):
                 net, k = games.nets[i], i - start
-                look_around(games, net, i, rollout, t)
                 die = policy_die(net)
                 output, log_prob = sample(logits[k], rollout.masks[t, i], die, shares)
                 rollout.actions[t, i] = output
                 rollout.log_probs[t, i] = log_prob
                 if play_and_store(games, net, i, shaping, rollout, t, final, k):
                     any_ended = True
-            x = join_columns(obs, fill_up(rollout.truth[t, start:stop], whole_truth), columns)
-            values = forward(critic, x, work)
-            for i in range(start, stop):
-                rollout.values[t, i] = values[i - start, 0]
-                if t > 0 and not rollout.ended[t - 1, i]:
-                    rollout.next_values[t - 1, i] = values[i - start, 0]
             if any_ended:
-                x = join_columns(final.obs, final.truth, columns)
-                values = forward(critic, x, work)
+                list_block(final.obs, final.truth, lists)
+                values = forward_lists(critic, critic_first, lists, lists.ends, work)
                 for i in range(start, stop):
                     if rollout.ended[t, i]:
                         rollout.next_values[t, i] = values[i - start, 0]
         for i in range(start, stop):
             if extra:
                 write_truth(games.nets[i], final.truth[i - start])
-        x = join_columns(fill_up(rollout.next_obs[start:stop], whole_obs), final.truth, columns)
-        values = forward(critic, x, work)
+        list_block(rollout.next_obs[start:stop], final.truth[: stop - start], lists)
+        values = forward_lists(critic, critic_first, lists, lists.ends, work)
         for i in range(start, stop):
             if not rollout.ended[turns - 1, i]:
                 rollout.next_values[turns - 1, i] = values[i - start, 0]

@@ -128,9 +128,26 @@ def work_size(sizes: Any, rows: int) -> int:
 @fast
 def forward(network: Network, x: Floats, work: Floats) -> Floats:
     """Outputs [rows, out] of a network for x [rows, in]; all layers' outputs stay in `work`."""
+    weights, y = first_layer(network, x.shape[0], work)
+    np.dot(x, weights, y)
+    return forward_from(network, y, work)
+
+
+@fast
+def first_layer(network: Network, rows: int, work: Floats) -> tuple[Floats, Floats]:
+    """The weights of the first layer, and room for its product [rows, h1]."""
+    n_in, n_out = network.sizes[0], network.sizes[1]
+    weights = network.theta[: n_in * n_out].reshape(n_in, n_out)
+    return weights, work[: rows * n_out].reshape(rows, n_out)
+
+
+@fast
+def forward_from(network: Network, y: Floats, work: Floats) -> Floats:
+    """The rest of a forward pass; y: the product of the first layer, at the beginning of `work`."""
     theta, sizes = network
-    rows, used, at = x.shape[0], 0, 0
+    rows, used, at = y.shape[0], 0, 0
     layers = len(sizes) - 1
+    x = y
     for layer in range(layers):
         n_in, n_out = sizes[layer], sizes[layer + 1]
         weights = theta[at : at + n_in * n_out].reshape(n_in, n_out)
@@ -138,7 +155,8 @@ def forward(network: Network, x: Floats, work: Floats) -> Floats:
         at += (n_in + 1) * n_out
         y = work[used : used + rows * n_out].reshape(rows, n_out)
         used += rows * n_out
-        np.dot(x, weights, y)
+        if layer > 0:
+            np.dot(x, weights, y)
         for r in range(rows):
             if layer < layers - 1:
                 for c in range(n_out):
@@ -166,8 +184,18 @@ def join_columns(obs: Floats, truth: Floats, out: Floats) -> Floats:
 @fast
 def backward(network: Network, x: Floats, work: Floats, d_out: Floats, grad: Floats) -> None:
     """Gradient of the weights into `grad`, given that of the outputs; after `forward`."""
+    dy = backward_to_first(network, x.shape[0], work, d_out, grad)
+    n_in, n_out = network.sizes[0], network.sizes[1]
+    np.dot(x.T, dy, grad[: n_in * n_out].reshape(n_in, n_out))
+
+
+@fast
+def backward_to_first(
+    network: Network, rows: int, work: Floats, d_out: Floats, grad: Floats
+) -> Floats:
+    """A backward pass but for the first layer's matrix; returns the gradient of its product."""
     theta, sizes = network
-    rows, layers = x.shape[0], len(sizes) - 1
+    layers = len(sizes) - 1
     total = 0
     for layer in range(layers):
         total += sizes[layer + 1]
@@ -178,17 +206,14 @@ def backward(network: Network, x: Floats, work: Floats, d_out: Floats, grad: Flo
         at -= (n_in + 1) * n_out
         used -= rows * n_out
         weights = theta[at : at + n_in * n_out].reshape(n_in, n_out)
-        if layer > 0:
-            below = work[used - rows * n_in : used].reshape(rows, n_in)
-        else:
-            below = x
-        np.dot(below.T, dy, grad[at : at + n_in * n_out].reshape(n_in, n_out))
         d_biases = grad[at + n_in * n_out : at + (n_in + 1) * n_out]
         d_biases[:] = 0
         for r in range(rows):
             for c in range(n_out):
                 d_biases[c] += dy[r, c]
         if layer > 0:
+            below = work[used - rows * n_in : used].reshape(rows, n_in)
+            np.dot(below.T, dy, grad[at : at + n_in * n_out].reshape(n_in, n_out))
             dx = work[spare : spare + rows * n_in].reshape(rows, n_in)
             spare += rows * n_in
             np.dot(dy, weights.T, dx)
@@ -196,3 +221,4 @@ def backward(network: Network, x: Floats, work: Floats, d_out: Floats, grad: Flo
                 for c in range(n_in):
                     dx[r, c] *= np.float32(1) - below[r, c] * below[r, c]
             dy = dx
+    return dy
