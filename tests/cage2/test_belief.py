@@ -12,7 +12,9 @@ import pytest
 from phalanx.cage2 import Batch, Belief
 from phalanx.cage2.belief import BeliefBatch, prior_of
 from phalanx.cage2.rules.batch_turn import LOG, replay_turn
+from phalanx.cage2.rules.hidden import SURPRISED
 from phalanx.cage2.rules.network import NETWORK
+from phalanx.cage2.rules.observation import OPEN_SIZE
 from phalanx.cage2.rules.scenario import (
     ALL_RED_AGENTS,
     NUM_ACTIONS,
@@ -190,6 +192,14 @@ def test_an_attacker_that_is_not_expected_counts_as_a_surprise_and_does_not_end_
             assert abs(beliefs[i].weights.sum() - 1) < 1e-9
             assert (beliefs[i].states["seen"] == games.nets["seen"][i]).all()
     assert (beliefs.beliefs.standing["surprises"] > 0).all()
+
+
+def test_observations_tell_how_far_a_belief_can_be_relied_on() -> None:
+    for prior, is_surprised in (("meander", False), ("b_line", True)):
+        games = Batch(20, red_agent="meander", observation="belief", prior=prior, seed=2)
+        for _turn in range(50):
+            games.play(np.zeros(20, np.int64))
+        assert (games.shown.obs[:, OPEN_SIZE + SURPRISED] == float(is_surprised)).all()
 
 
 def test_what_nothing_explains_is_taken_at_its_word() -> None:

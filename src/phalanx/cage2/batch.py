@@ -13,7 +13,7 @@ from phalanx.cage2.rules.observation import OBS_SIZES, action_masks, observation
 from phalanx.cage2.rules.scenario import DEFAULT_RULES, NUM_HOSTS
 from phalanx.cage2.saved_games import check_minds, check_networks, restore_minds, save_minds
 from phalanx.cage2.settings import (
-    DEFAULT_RED_AGENTS,
+    DEFAULT_PRIOR,
     RedAgent,
     checked_actions,
     checked_choice,
@@ -56,7 +56,7 @@ class Batch:
         first_index: int = 0,
         num_threads: int | str = "auto",
         same_step: bool = True,
-        prior: str | Mapping[str, float] = DEFAULT_RED_AGENTS,
+        prior: str | Mapping[str, float] = DEFAULT_PRIOR,
     ) -> None:
         num_envs = checked_num_envs(num_envs)
         self.kind = observation_kind(observation)

@@ -17,7 +17,7 @@ from phalanx.cage2.rules.scenario import (
     NUM_HOSTS,
 )
 from phalanx.cage2.settings import (
-    DEFAULT_RED_AGENTS,
+    DEFAULT_PRIOR,
     checked_actions,
     checked_choice,
     checked_horizon,
@@ -71,7 +71,7 @@ class BeliefBatch:
         num_envs: int,
         *,
         rules: str = DEFAULT_RULES,
-        red_agents: str | Mapping[str, float] = DEFAULT_RED_AGENTS,
+        red_agents: str | Mapping[str, float] = DEFAULT_PRIOR,
         horizon: int = 100,
     ) -> None:
         self.num_envs = checked_num_envs(num_envs)
@@ -183,7 +183,7 @@ class Belief(BeliefView):
         self,
         *,
         rules: str = DEFAULT_RULES,
-        red_agents: str | Mapping[str, float] = DEFAULT_RED_AGENTS,
+        red_agents: str | Mapping[str, float] = DEFAULT_PRIOR,
         horizon: int = 100,
     ) -> None:
         super().__init__(BeliefBatch(1, rules=rules, red_agents=red_agents, horizon=horizon), 0)

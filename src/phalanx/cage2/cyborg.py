@@ -32,7 +32,7 @@ from phalanx.cage2.rules.scenario import (
     RULE_SETS,
 )
 from phalanx.cage2.settings import (
-    DEFAULT_RED_AGENTS,
+    DEFAULT_PRIOR,
     checked_horizon,
     original_red_agent_weights,
     rule_set_number,
@@ -80,7 +80,7 @@ class CyborgEnv(gymnasium.Env[Array, Any]):
         horizon: int = 100,
         rules: str | None = None,
         observation: str = "bits",
-        prior: str | Mapping[str, float] = DEFAULT_RED_AGENTS,
+        prior: str | Mapping[str, float] = DEFAULT_PRIOR,
     ) -> None:
         self._weights = original_red_agent_weights(red_agent)
         installed = installed_rules()
@@ -207,7 +207,7 @@ class CyborgAgent:
             horizon=horizon,
             observation=shown,
             rules=getattr(self.policy, "rules", DEFAULT_RULES),
-            prior=getattr(self.policy, "prior", DEFAULT_RED_AGENTS),
+            prior=getattr(self.policy, "prior", DEFAULT_PRIOR),
         )
         self._last: int | None = None
 

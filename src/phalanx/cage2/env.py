@@ -13,7 +13,7 @@ from phalanx.cage2.batch import Batch
 from phalanx.cage2.picture import picture
 from phalanx.cage2.rules.batch_turn import Shown
 from phalanx.cage2.rules.scenario import DEFAULT_RULES, NUM_ACTIONS
-from phalanx.cage2.settings import DEFAULT_RED_AGENTS, RedAgent, checked_seed
+from phalanx.cage2.settings import DEFAULT_PRIOR, RedAgent, checked_seed
 from phalanx.errors import ActionError
 
 Array = npt.NDArray[Any]
@@ -40,7 +40,7 @@ class Cage2Env(gymnasium.Env[Array, Any]):
         horizon: int = 100,
         rules: str = DEFAULT_RULES,
         observation: str = "bits",
-        prior: str | Mapping[str, float] = DEFAULT_RED_AGENTS,
+        prior: str | Mapping[str, float] = DEFAULT_PRIOR,
         seed: int | None = None,
         dtype: str = "float32",
         render_mode: str | None = None,

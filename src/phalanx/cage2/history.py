@@ -19,7 +19,7 @@ from phalanx.cage2.rules.observation import (
 )
 from phalanx.cage2.rules.scenario import DEFAULT_RULES
 from phalanx.cage2.settings import (
-    DEFAULT_RED_AGENTS,
+    DEFAULT_PRIOR,
     OBSERVATIONS,
     checked_actions,
     checked_horizon,
@@ -64,7 +64,7 @@ class History:
         horizon: int = 100,
         observation: str = "history",
         rules: str = DEFAULT_RULES,
-        prior: str | Mapping[str, float] = DEFAULT_RED_AGENTS,
+        prior: str | Mapping[str, float] = DEFAULT_PRIOR,
     ) -> None:
         self.horizon = checked_horizon(horizon)
         self.kind = observation_kind(observation)

@@ -17,7 +17,7 @@ from phalanx.cage2.env import observation_space, shown_as
 from phalanx.cage2.picture import picture
 from phalanx.cage2.rules.batch_turn import Shown
 from phalanx.cage2.rules.scenario import DEFAULT_RULES, NUM_ACTIONS
-from phalanx.cage2.settings import DEFAULT_RED_AGENTS, RedAgent, Seed, num_envs_of, spread_seeds
+from phalanx.cage2.settings import DEFAULT_PRIOR, RedAgent, Seed, num_envs_of, spread_seeds
 from phalanx.errors import ConfigError, choices
 from phalanx.reset_mask import checked_mask
 
@@ -66,7 +66,7 @@ class Cage2VectorEnv(VectorEnv[Array, Array, Array]):
         horizon: int = 100,
         rules: str = DEFAULT_RULES,
         observation: str = "bits",
-        prior: str | Mapping[str, float] = DEFAULT_RED_AGENTS,
+        prior: str | Mapping[str, float] = DEFAULT_PRIOR,
         seed: int | None = None,
         num_threads: int | str = "auto",
         dtype: str = "float32",

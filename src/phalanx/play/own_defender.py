@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from phalanx.cage2.rules.observation import OBS_SIZES, observation_kind
 from phalanx.cage2.rules.scenario import NUM_ACTIONS
-from phalanx.cage2.settings import DEFAULT_RED_AGENTS, checked_horizon, rule_set_number
+from phalanx.cage2.settings import DEFAULT_PRIOR, checked_horizon, rule_set_number
 from phalanx.errors import ActionError, ConfigError
 
 WAYS = ("act", "get_action", "predict")  # methods that choose actions, the first that is there
@@ -44,7 +44,7 @@ class OwnDefender:
         if isinstance(horizon, int):
             self.horizon = checked_horizon(horizon)
         self.rules = rules if isinstance(rules, str) else None
-        self.prior = str(getattr(self._agent, "prior", DEFAULT_RED_AGENTS))
+        self.prior = str(getattr(self._agent, "prior", DEFAULT_PRIOR))
         if self.rules is not None:
             rule_set_number(self.rules)
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from phalanx.cage2.defenders import GREEDY, Greedy, make_defender
-from phalanx.cage2.settings import DEFAULT_RED_AGENTS
+from phalanx.cage2.settings import DEFAULT_PRIOR
 from phalanx.importing import find_named
 from phalanx.play.evaluate_config import EvaluateConfig
 from phalanx.play.own_defender import OwnDefender
@@ -34,7 +34,7 @@ class Player:
     """of its training, which its observations are to show; None: it does not see the time"""
     rules: str | None = None
     """of its training, if it says so"""
-    prior: str = DEFAULT_RED_AGENTS
+    prior: str = DEFAULT_PRIOR
     """whom its belief expects, if its observations show one"""
     workflow: str | None = None
     """the order of repair that it was trained to follow, or all"""

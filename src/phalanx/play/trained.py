@@ -13,7 +13,7 @@ from phalanx.agents import agent_path
 from phalanx.cage2.registration import CAGE2_ENVS, ENV_ID
 from phalanx.cage2.rules.observation import OBS_SIZES
 from phalanx.cage2.rules.scenario import DEFAULT_RULES, NUM_ACTIONS
-from phalanx.cage2.settings import DEFAULT_RED_AGENTS
+from phalanx.cage2.settings import DEFAULT_PRIOR
 from phalanx.cage2.workflow import CODES, parse_order
 from phalanx.errors import CheckpointError, ConfigError
 from phalanx.learn.compiled.mlp import use_one_thread_per_product
@@ -183,7 +183,7 @@ def _networks_of(stepper: Any) -> Any:
 def _game_of(config: TrainConfig) -> dict[str, Any]:
     """What a run on CAGE-2 was shown, and how it was played."""
     if config.env == ENV_ID:  # made without settings
-        return dict(zip(GAME, ("bits", 100, DEFAULT_RULES, DEFAULT_RED_AGENTS), strict=True))
+        return dict(zip(GAME, ("bits", 100, DEFAULT_RULES, DEFAULT_PRIOR), strict=True))
     return {name: getattr(config, name) for name in GAME}
 
 

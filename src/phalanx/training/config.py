@@ -10,6 +10,7 @@ from phalanx.agents import AGENTS
 from phalanx.cage2.registration import CAGE2_ENVS
 from phalanx.cage2.rules.scenario import DEFAULT_RULES
 from phalanx.cage2.settings import (
+    DEFAULT_PRIOR,
     DEFAULT_RED_AGENTS,
     MAX_HORIZON,
     MAX_THREADS,
@@ -109,7 +110,7 @@ class TrainConfig:
     belief (the exact chances of what is hidden); truth is what no defender can see"""
 
     section("game", rarely=True)
-    prior: Annotated[str, BELIEF] = DEFAULT_RED_AGENTS
+    prior: Annotated[str, BELIEF] = DEFAULT_PRIOR
     """attackers that a belief expects, and how likely each is before anything is seen"""
     actions: Annotated[str, OneOf("useful", "all"), CAGE2] = "useful"
     """useful: leave out actions that can never help; or all"""

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from phalanx.cage2.rules.attackers import EXPLOIT, RED_SLEEP, plan_move
-from phalanx.cage2.rules.hidden import HIDDEN_SIZE, add_hidden
+from phalanx.cage2.rules.hidden import HIDDEN_SIZE, SURPRISED, add_hidden
 from phalanx.cage2.rules.network import LOADED, NETWORK, Network
 from phalanx.cage2.rules.observation import EXPLOIT_SEEN, PRIVILEGED
 from phalanx.cage2.rules.red import SEEN_SHARE, chance_of_exploit, exploits_against
@@ -25,6 +25,7 @@ CAPACITY = 64  # states that a belief holds; the challenge's attackers leave a f
 PLANNED = CAPACITY  # where a state stands after blue's move, with red's move planned
 PLAYED = CAPACITY + 1  # ... and after red's
 ROOM = CAPACITY + 2
+MANY_SURPRISES = 4
 SEEN_SHELL, UNSEEN_SHELL = 0, LOADED - 1  # dice of detection
 
 STANDING = np.dtype(
@@ -255,6 +256,7 @@ def write_belief(beliefs: Beliefs, i: int, row: Any) -> None:
         for coin in range(coins):
             beliefs.words[i, 1 - side, PLANNED] = beliefs.words[i, side, k]
             add_hidden(state, weight, coin, row)
+    row[SURPRISED] = np.float32(beliefs.standing[i].surprises) / np.float32(MANY_SURPRISES)
     for k in range(HIDDEN_SIZE):
         row[k] = min(row[k], np.float32(1))  # rounding may sum up to more
 

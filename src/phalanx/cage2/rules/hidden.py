@@ -54,7 +54,8 @@ TARGET = STEP + 15  # [13] B-line's
 SERVICE = TARGET + NUM_HOSTS  # [3]
 SUBNETS = SERVICE + 3  # [3] that red knows
 ATTACKER = SUBNETS + 3
-HIDDEN_SIZE = ATTACKER + len(ALL_RED_AGENTS)
+SURPRISED = ATTACKER + len(ALL_RED_AGENTS)  # how far this cannot be relied on, see belief.py
+HIDDEN_SIZE = SURPRISED + 1
 
 
 @rule
