@@ -80,3 +80,30 @@ def test_any_number_of_layers_has_its_logits(hidden: tuple[int, ...]) -> None:
     for matrix, bias in layers[:-1]:
         wanted = np.tanh(wanted @ matrix + bias)
     assert np.allclose(policy.logits(x), wanted @ layers[-1][0] + layers[-1][1], atol=1e-6)
+
+
+def test_outputs_are_those_of_actions_that_can_be_chosen() -> None:
+    """With the weights that all outputs begin with, and the same logits when the rest is added."""
+    choices = np.array([0, 2, 5])
+    whole = Policy(4, 6, hidden=(3, 8), truth_size=2, seed=1)
+    policy = Policy(4, 6, hidden=(3, 8), truth_size=2, seed=1, choices=choices)
+    obs = np.random.default_rng(2).normal(size=(9, 4)).astype(np.float32)
+    assert policy.actor_sizes.tolist() == [4, 3, 8, 3]
+    np.testing.assert_allclose(policy.logits(obs), whole.logits(obs)[:, choices], atol=1e-6)
+    np.testing.assert_allclose(policy.wide().logits(obs)[:, choices], policy.logits(obs), atol=1e-6)
+    assert np.array_equal(policy.critic, whole.critic)
+
+
+def test_weights_are_widened_for_files_and_narrowed_again() -> None:
+    choices = np.array([1, 3])
+    policy = Policy(4, 5, hidden=(6,), truth_size=0, seed=1, choices=choices)
+    whole = Policy(4, 5, hidden=(6,), truth_size=0, seed=1)
+    policy.theta[:] = np.arange(1, len(policy.theta) + 1)
+    wide = policy.widened(policy.theta)
+    assert len(wide) == len(whole.theta)
+    assert np.count_nonzero(wide) == len(policy.theta)
+    assert np.array_equal(policy.narrowed(wide), policy.theta)
+    matrix, biases = matrices(wide[: len(whole.actor)], whole.actor_sizes)[-1]
+    assert np.array_equal(np.flatnonzero(matrix.any(axis=0)), choices)
+    assert np.array_equal(np.flatnonzero(biases), choices)
+    assert whole.wide() is whole

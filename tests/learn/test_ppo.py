@@ -12,7 +12,8 @@ import torch
 
 from phalanx.compiled.team import ThreadTeam
 from phalanx.learn.compiled.policy import Policy
-from phalanx.learn.compiled.stepper import SLICE, CompiledStepper, make_room, slice_gradient
+from phalanx.learn.compiled.slices import SLICE, make_room, slice_gradient
+from phalanx.learn.compiled.stepper import CompiledStepper
 from phalanx.learn.ppo import PPO, STATS, LossSettings, Rows, ppo_loss
 from phalanx.learn.returns import gae
 from phalanx.learn.rollout import Rollout, empty_rollout
@@ -33,10 +34,10 @@ def test_the_compiled_loss_and_gradient_are_those_of_the_plain_one() -> None:
     actions = np.array([random.choice(np.flatnonzero(mask)) for mask in masks])
     old, advantages, targets = random.normal(size=(3, rows)).astype(np.float32)
     old = old * np.float32(0.3) - np.float32(4.5)
-    room = make_room(policy, 1, rows)
+    room = make_room(policy, 1, rows, sparse=False)
     loss = LossSettings(CLIP, VALUE, max_grad_norm=1.0, entropy_weight=ENTROPY)
     given = Rows(obs, truth, masks, actions, old, advantages, targets)
-    slice_gradient(policy.networks, given, np.arange(rows), loss, room, 0, 0)
+    slice_gradient(policy.networks, given, None, np.arange(rows), loss, room, 0, 0)
 
     def double(array: Any) -> torch.Tensor:
         return torch.tensor(array, dtype=torch.float64)

@@ -7,7 +7,7 @@ import pytest
 
 from phalanx.cage2.batch import Batch
 from phalanx.cage2.rules.observation import TRUTH_SIZE
-from phalanx.cage2.rules.scenario import NUM_ACTIONS, action_index
+from phalanx.cage2.rules.scenario import NUM_ACTIONS, action_index, useful_actions
 from phalanx.learn.cage2.collect import Shaping
 from phalanx.learn.cage2.sampler import CompiledSampler
 from phalanx.learn.compiled.mlp import forward, work_size
@@ -140,3 +140,29 @@ def test_rollouts_do_not_depend_on_how_many_networks_play_side_by_side(
             wanted = getattr(whole, name)[:, first : first + size]
             assert np.array_equal(getattr(part, name), wanted), name
         first += size
+
+
+def test_outputs_of_some_actions_play_the_games_that_all_outputs_play() -> None:
+    """What may not be chosen makes no difference, whether it has an output or not."""
+    useful = useful_actions()
+    rollouts = {}
+    for choices in (None, np.flatnonzero(useful)):
+        batch = Batch(SIZE, red_agent="meander", horizon=HORIZON, seed=3, num_threads=1)
+        policy = Policy(52, 145, hidden=(8, 8), truth_size=TRUTH_SIZE, seed=1, choices=choices)
+        condition = np.zeros((SIZE, 0), np.float32)
+        sampler = CompiledSampler(batch, policy, TURNS, useful=useful, condition=condition)
+        rollout = sampler.collect(
+            Shaping(np.ones(HORIZON, np.float32), 0.0, 1.0, GAMMA, FINAL_GAMMA)
+        )
+        rollouts[policy.actor_sizes[-1]] = rollout._replace(actions=policy.actions[rollout.actions])
+        assert useful[rollouts[policy.actor_sizes[-1]].actions].all()
+        assert np.take_along_axis(rollout.masks, rollout.actions[..., None], axis=2).all()
+    all_outputs, some = rollouts[145], rollouts[useful.sum()]
+    # A draw at the very border of two actions may fall to either side; from there games differ.
+    same = (all_outputs.actions == some.actions).all(axis=0)
+    assert same.mean() > 0.97
+    assert np.array_equal(all_outputs.masks[:, same][..., useful], some.masks[:, same])
+    assert not all_outputs.masks[..., ~useful].any()
+    for name in ("obs", "rewards", "ended"):
+        wanted = getattr(all_outputs, name)[:, same]
+        assert np.array_equal(getattr(some, name)[:, same], wanted), name

@@ -271,13 +271,14 @@ def collect_blocks(
                 for i in range(start, stop):
                     if rollout.ended[t, i]:
                         rollout.next_values[t, i] = values[i - start, 0]
-        for i in range(start, stop):
+        if not rollout.ended[turns - 1, start:stop].all():
             if extra:
-                write_truth(games.nets[i], final.truth[i - start])
-        list_block(rollout.next_obs[start:stop], final.truth[: stop - start], lists)
-        values = forward_lists(critic, critic_first, lists, lists.ends, work)
-        for i in range(start, stop):
-            if not rollout.ended[turns - 1, i]:
-                rollout.next_values[turns - 1, i] = values[i - start, 0]
+                for i in range(start, stop):
+                    write_truth(games.nets[i], final.truth[i - start])
+            list_block(rollout.next_obs[start:stop], final.truth[: stop - start], lists)
+            values = forward_lists(critic, critic_first, lists, lists.ends, work)
+            for i in range(start, stop):
+                if not rollout.ended[turns - 1, i]:
+                    rollout.next_values[turns - 1, i] = values[i - start, 0]
         block, helped = next_piece(board, blocks, thread, helped)
     return leave(board, task, thread)

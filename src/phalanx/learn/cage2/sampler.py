@@ -116,7 +116,7 @@ class CompiledSampler(Cage2Sampler):
     """Plays with compiled networks: a whole rollout is one call per thread."""
 
     def __init__(self, batch: Batch, policy: Policy, turns: int, **options: Any) -> None:
-        sizes = {"truth_size": policy.truth_size, "actions": policy.actions}
+        sizes: dict[str, Any] = {"truth_size": policy.truth_size, "actions": policy.actions}
         super().__init__(batch, turns, **sizes, **options)
         self.policy = policy
 
