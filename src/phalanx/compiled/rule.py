@@ -14,6 +14,7 @@ from numba.core.compiler_lock import global_compiler_lock
 
 from phalanx.compiled.aside import aside
 from phalanx.compiled.cache import KeptKernel, say, taking_turns
+from phalanx.compiled.part import as_part
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -26,17 +27,19 @@ HOW_LONG = {  # by folder
 
 def rule(function: Function) -> Function:
     """A small function of one network, compiled into whoever calls it."""
-    return numba.njit(function, inline="never", forceinline=True, error_model="numpy")
+    return as_part(function, forceinline=True)
 
 
 def large_rule(function: Function) -> Function:
     """A rule that is called, since compiling it into each of its callers would take long."""
-    return numba.njit(function, inline="never", error_model="numpy")
+    return as_part(function)
 
 
 def kernel(function: Function) -> Function:
     """A loop over networks: compiled, free of the interpreter lock, and kept on disk."""
-    compiled = numba.njit(function, nogil=True, error_model="numpy", boundscheck=False)
+    compiled = numba.njit(
+        function, nogil=True, error_model="numpy", boundscheck=False, no_cfunc_wrapper=True
+    )
     if COMPILED:
         # Numba's own cache looks only at the kernel's own file: after an edit of blue.py it would
         # go on playing the old rule. It also loads what others wrote, and trips over damage.

@@ -26,6 +26,7 @@ PLANNED = CAPACITY  # where a state stands after blue's move, with red's move pl
 PLAYED = CAPACITY + 1  # ... and after red's
 ROOM = CAPACITY + 2
 MANY_SURPRISES = 4
+WORDS = NETWORK.itemsize // 8  # of a state
 SEEN_SHELL, UNSEEN_SHELL = 0, LOADED - 1  # dice of detection
 
 STANDING = np.dtype(
@@ -77,6 +78,13 @@ def words_of(states: npt.NDArray[np.void]) -> npt.NDArray[np.uint64]:
     return states.view(np.ndarray).view(np.uint64).reshape(*states.shape, -1)
 
 
+@rule
+def copy_state(words: Any, into: Any) -> None:
+    """Plain, since the compiler works for long on an assignment that checks shapes."""
+    for w in range(WORDS):
+        into[w] = words[w]
+
+
 @large_rule
 def begin_belief(beliefs: Beliefs, i: int) -> None:
     """A new episode: only who attacks is unknown."""
@@ -84,7 +92,7 @@ def begin_belief(beliefs: Beliefs, i: int) -> None:
     standing.count = len(beliefs.odds)
     standing.side = standing.surprises = standing.dropped = 0
     for k in range(len(beliefs.odds)):
-        beliefs.words[i, 0, k] = beliefs.prior[k]
+        copy_state(beliefs.prior[k], beliefs.words[i, 0, k])
         beliefs.weights[i, 0, k] = beliefs.odds[k]
 
 
@@ -131,7 +139,7 @@ def advance(beliefs: Beliefs, i: int, action: int, seen: int, wrong_hosts: int) 
     for k in range(beliefs.standing[i].count):
         coins = coins_of(states[side, k])
         for coin in range(coins):
-            words[1 - side, PLANNED] = words[side, k]
+            copy_state(words[side, k], words[1 - side, PLANNED])
             malware, decoy = begin_turn(planned, action)
             move, targets = plan_move(planned, coin)
             chance = beliefs.weights[i, side, k] / (coins * max(1, count(targets)))
@@ -168,7 +176,7 @@ def play_branch(
     side = 1 - number(beliefs.standing[i].side)
     state = beliefs.states[i, side, PLAYED]
     for detection_die in (SEEN_SHELL, UNSEEN_SHELL):
-        beliefs.words[i, side, PLAYED] = beliefs.words[i, side, PLANNED]
+        copy_state(beliefs.words[i, side, PLANNED], beliefs.words[i, side, PLAYED])
         _chosen, recorded = red_acts(state, move, target, LOADED + chosen, detection_die)
         end_turn(state, target, recorded, malware, decoy)
         new_shell = state.alert != NO_HOST
@@ -208,7 +216,7 @@ def keep(beliefs: Beliefs, i: int, side: int, found: int, share: float) -> int:
         row = weights.argmin()
         if weights[row] >= share:
             return found
-    words[row] = words[PLAYED]
+    copy_state(words[PLAYED], words[row])
     weights[row] = share
     return max(found, row + 1)
 
@@ -254,7 +262,7 @@ def write_belief(beliefs: Beliefs, i: int, row: Any) -> None:
         coins = coins_of(beliefs.states[i, side, k])
         weight = np.float32(beliefs.weights[i, side, k] / coins)
         for coin in range(coins):
-            beliefs.words[i, 1 - side, PLANNED] = beliefs.words[i, side, k]
+            copy_state(beliefs.words[i, side, k], beliefs.words[i, 1 - side, PLANNED])
             add_hidden(state, weight, coin, row)
     row[SURPRISED] = np.float32(beliefs.standing[i].surprises) / np.float32(MANY_SURPRISES)
     for k in range(HIDDEN_SIZE):

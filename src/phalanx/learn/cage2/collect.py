@@ -152,6 +152,14 @@ def list_block(obs: Any, truth: Any, lists: Lists) -> None:
         lists.starts[k] = lists.middles[k] = lists.ends[k] = 0
 
 
+@rule
+def copy_rows(rows: Any, into: Any) -> None:
+    """Plain, since the compiler works for long on an assignment that checks shapes."""
+    for r in range(rows.shape[0]):
+        for c in range(rows.shape[1]):
+            into[r, c] = rows[r, c]
+
+
 class Final(NamedTuple):
     """What is seen when an episode ends: its last observation is not in the rollout."""
 
@@ -166,7 +174,8 @@ def look_around(games: Games, net: Any, i: int, rollout: Rollout, t: int) -> Non
     if t == 0 or rollout.ended[t - 1, i]:
         write_mask(games, net, row)
     else:  # only the host that blue has just acted on can be different
-        row[:] = rollout.masks[t - 1, i]
+        for output in range(len(row)):
+            row[output] = rollout.masks[t - 1, i, output]
         host = number(HOST_OF_ACTION[games.actions[rollout.actions[t - 1, i]]])
         write_mask_of_host(net, host, games.outputs, row)
     if rollout.truth.shape[2]:
@@ -218,10 +227,8 @@ def play_and_store(
         if games.has_orders:
             rollout.notes[t, i] = games.conducts[i]
             begin_following(net, games.conducts[i], games.orders, games.condition[i])
-    if t == rollout.obs.shape[0] - 1:
-        write_input(games, net, i, rollout.next_obs[i])
-    else:
-        write_input(games, net, i, rollout.obs[t + 1, i])
+    last = t == rollout.obs.shape[0] - 1
+    write_input(games, net, i, rollout.next_obs[i] if last else rollout.obs[t + 1, i])
     return ended
 
 
@@ -245,7 +252,7 @@ def collect_blocks(
     block, helped = next_piece(board, blocks, thread, 0)
     while block >= 0:
         start, stop = block * BLOCK, min((block + 1) * BLOCK, size)
-        rollout.obs[0, start:stop] = rollout.next_obs[start:stop]
+        copy_rows(rollout.next_obs[start:stop], rollout.obs[0, start:stop])
         for t in range(turns):
             for i in range(start, stop):
                 look_around(games, games.nets[i], i, rollout, t)

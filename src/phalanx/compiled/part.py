@@ -1,0 +1,99 @@
+"""How a rule is compiled: as a part of kernels, which are optimised as a whole.
+
+Left to itself, Numba makes machine code of every function and of two wrappers for Python, each with
+all inside that it calls. Rules call rules: so every one would be optimised at each level above it,
+in vain but for the last time, since only kernels are ever run.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar
+
+import numba
+from numba import types
+from numba.core import config as numba_config
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler_machinery import register_pass
+from numba.core.typed_passes import NativeLowering
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def as_part(function: Function, **options: Any) -> Function:
+    """A function for kernels, and for other functions of this kind; not for Python."""
+    part = numba.njit(
+        function,
+        pipeline_class=PartCompiler,
+        inline="never",
+        error_model="numpy",
+        no_cpython_wrapper=True,
+        no_cfunc_wrapper=True,
+        **options,
+    )
+    if not numba_config.DISABLE_JIT:
+        part.add_overload = partial(_add_overload, part)
+        part.get_call_template = partial(_get_call_template, part.get_call_template)
+    return part
+
+
+def _add_overload(part: Any, result: Any) -> None:
+    """Where kernels look for it; a call from Python finds nothing."""
+    part.overloads[tuple(result.signature.args)] = result
+
+
+def _get_call_template(get: Callable[..., Any], args: Any, keywords: Any) -> Any:
+    return get([_widest(t) for t in args], {name: _widest(t) for name, t in keywords.items()})
+
+
+def _widest(t: Any) -> Any:
+    """One type for all whole numbers, constants too: so a part is not compiled for each of them.
+
+    Only dice have more bits than an int64 can hold; they stay what they are.
+    """
+    t = types.unliteral(t)
+    return types.int64 if isinstance(t, types.Integer) and t.bitwidth < 64 else t
+
+
+class Part(JITCodeLibrary):
+    """Code that kernels link, and optimise."""
+
+    def _optimize_final_module(self) -> None:
+        """Not here."""
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class PartLowering(NativeLowering):
+    """To LLVM's language, and no further."""
+
+    _name = "phalanx_part_lowering"
+
+    def run_pass(self, state: Any) -> bool:
+        name = state.func_id.func_qualname
+        state.library = Part(state.targetctx.codegen(), name)
+        state.flags.no_compile = True
+        super().run_pass(state)
+
+        def refuse(*_unused_args: Any) -> None:
+            raise TypeError(f"{name} is a rule: kernels call it, and Python cannot")
+
+        state.targetctx.insert_user_function(refuse, state.cr.fndesc, [state.library])
+        state.cr = state.cr._replace(cfunc=refuse)
+        return True
+
+
+class PartCompiler(CompilerBase):
+    """Numba's own steps, but for the last."""
+
+    def define_pipelines(self) -> list[Any]:
+        steps = DefaultPassBuilder.define_nopython_pipeline(self.state, "phalanx part")
+        steps.passes = [
+            (PartLowering if step is NativeLowering else step, about)
+            for step, about in steps.passes
+        ]
+        steps.finalize()
+        return [steps]
