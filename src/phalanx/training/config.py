@@ -40,8 +40,7 @@ MAX_NETWORKS = 100_000_000
 MOST_LAYERS = 16
 NOT_SAVED = ("resume", "config", "output_dir", "name")  # each run has its own
 TASKS = {"continuous", "images"}  # with defaults of their own for ppo
-
-# When a setting has an effect.
+# When a setting has an effect:
 RAY = Only("--runner ray", lambda run: run.runner == "ray")
 POOL = Only("environments other than the compiled cage2", lambda run: run.env != "cage2")
 POOL_OR_RAY = Only(
