@@ -14,9 +14,9 @@ from phalanx.machine import count_cores
 MAX_HORIZON = 10_000
 MAX_THREADS = 1024
 OBSERVATIONS = ("bits", "history", "memory", "truth", "belief")
-# Whom training meets if nothing else is said: the challenge's attackers, and a few others, so that a
-# defender does not break when it meets one that is new to it. A belief expects the same but for
-# `coin`, who can do nearly anything: that leaves many states possible, and turns take twice as long.
+# Whom training meets if nothing else is said: the challenge's attackers, and a few others, so that
+# a defender does not break when it meets one that is new to it. A belief expects the same but for
+# `coin`, who can do nearly anything: that leaves many states possible, and turns take twice as long
 DEFAULT_RED_AGENTS = (
     "b_line=0.46,meander=0.46,sleep=0.02,b_line_detour=0.02,meander_rescan=0.02,coin=0.02"
 )

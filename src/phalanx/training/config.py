@@ -182,7 +182,7 @@ class TrainConfig:
     )
     """factor of the learner's rewards"""
     normalize_observation: Annotated[bool, NORMALISED] = by_env(False, True)
-    """let networks see vectors, not images, by their distance from the mean so far, in deviations"""
+    """let networks see vectors, not images, by their distance from the mean, in deviations"""
     normalize_reward: Annotated[bool, NORMALISED] = by_env(False, True)
     """divide the learner's rewards by the deviation of discounted returns so far"""
     first_deviation: Annotated[float, Above(0, 1e3), POOL] = 1.0

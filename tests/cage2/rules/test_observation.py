@@ -229,8 +229,9 @@ def test_masks_say_which_decoys_can_be_placed() -> None:
 
 def play_alike(observations: tuple[str, ...], turns: int) -> Iterator[list[Batch]]:
     """The same games seen in several ways, after each turn."""
+    mixture = {"b_line": 0.5, "meander": 0.5}
     batches = [
-        Batch(256, red_agent={"b_line": 0.5, "meander": 0.5}, observation=kind, seed=2)
+        Batch(256, red_agent=mixture, prior=mixture, observation=kind, seed=2)
         for kind in observations
     ]
     rng, useful = np.random.default_rng(4), np.flatnonzero(useful_actions())
