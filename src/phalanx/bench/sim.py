@@ -24,7 +24,8 @@ from phalanx.cage2.rules.scenario import NUM_ACTIONS, RED_AGENTS
 from phalanx.cage2.settings import checked_threads, kinds_of_episodes
 from phalanx.cage2.vector import Cage2VectorEnv
 
-KERNEL, STEP, SINGLE, ORIGINAL = "kernel", "step()", "gymnasium.make", "original"
+KERNEL, BELIEVING, STEP = "kernel", "kernel, exact belief", "step()"
+SINGLE, ORIGINAL = "gymnasium.make", "original"
 HORIZON = 100
 ACTION_SETS = 16  # batches of random blue actions, used in turn
 COLUMNS = {
@@ -39,6 +40,11 @@ def play_kernel(num_envs: int, threads: int, **game: Any) -> Play:
     """The kernel alone: all that a turn gives is written into the same arrays again."""
     batch = Batch(num_envs, num_threads=threads, **game)
     return lambda actions: batch.team.run(play_turns, batch.turn_arguments(actions, batch.shown))
+
+
+def play_believing(num_envs: int, threads: int, **game: Any) -> Play:
+    """The kernel, and the belief of a defender after each turn."""
+    return play_kernel(num_envs, threads, observation="belief", **game)
 
 
 def play_step(num_envs: int, threads: int, **game: Any) -> Play:
@@ -70,7 +76,8 @@ def _play_env(env: gymnasium.Env[Any, Any]) -> Play:
 
 
 WAYS: dict[str, Callable[..., Play]] = {
-    KERNEL: play_kernel, STEP: play_step, SINGLE: play_single, ORIGINAL: play_original,
+    KERNEL: play_kernel, BELIEVING: play_believing, STEP: play_step,
+    SINGLE: play_single, ORIGINAL: play_original,
 }  # fmt: skip
 
 
@@ -103,8 +110,10 @@ def groups(config: BenchConfig) -> Iterator[list[Case]]:
         ways += [(STEP, num_envs, n, "float32") for n in threads]
         if num_envs == 1:
             ways.append((SINGLE, 1, 1, "float32"))
-        if num_envs == nearest(config.num_envs, 4096) and original:
-            ways.append((ORIGINAL, 1, 1, "int64"))
+        if num_envs == nearest(config.num_envs, 4096):
+            ways.append((BELIEVING, num_envs, 1, "float32"))
+            if original:
+                ways.append((ORIGINAL, 1, 1, "int64"))
         labels: list[dict[str, Any]] = [
             {"how": how, "num_envs": size, "threads": n, "red_agent": red_agent, "dtype": dtype}
             for how, size, n, dtype in ways
@@ -200,6 +209,8 @@ def side_by_side(rows: list[dict[str, Any]]) -> dict[str, float]:
         if len(large) > 1:
             few, many = min(large), max(large)
             pairs[f"{red}: cost of a step at {many:,} networks / at {few:,}"] = one[few], one[many]
+        for n, believing in speed(how=BELIEVING, red_agent=red).items():
+            pairs[f"{red}: kernel, {n:,} networks, 1 thread / with a belief"] = one[n], believing
         for original in speed(how=ORIGINAL, red_agent=red).values():
             n = nearest(one, 4096)
             pairs[f"{red}: kernel, {n:,} networks, 1 thread / original"] = one[n], original
