@@ -93,6 +93,7 @@ class History:
         now, hosts = len(self.actions), range(NUM_HOSTS)
         possible = [(h, d.name) for h in hosts for d in DECOYS if can_place(h, d.name, set())]
         parts = [
+            self.bits,
             [float(name in self.decoys[h]) for h, name in possible],
             [float(bool(self.repairs["Restore"][h])) for h in hosts],
             [np.float32(now) / np.float32(self.horizon)],

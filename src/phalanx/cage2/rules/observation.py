@@ -158,8 +158,8 @@ SECOND_SCAN = 3  # the turn in which an attacker shows its style
 # What the critic is shown of the truth while training.
 TRUTH_SIZE = 3 * NUM_HOSTS
 
-# Where each part of a `belief` observation begins. With what is hidden, nothing else matters.
-OWN_DECOYS = 0  # one per decoy that can stand, in the order of DECOY_SPOTS
+# Where each part of a `belief` observation begins, before what is hidden. Nothing else matters then.
+OWN_DECOYS = NUM_BITS  # one per decoy that can stand, in the order of DECOY_SPOTS
 RESTORED = OWN_DECOYS + len(DECOY_SPOTS)  # [13] blue has restored the host in this episode
 PASSED = RESTORED + NUM_HOSTS  # turns played / horizon
 PASSED_OF = PASSED + 1  # turns played as a share of each of the challenge's horizons, 1 at most
@@ -283,8 +283,9 @@ def write_memory(memory: Memory, row: Any) -> None:
 
 
 @rule
-def write_open(memory: Memory, horizon: int, row: Any) -> None:
-    """What a `belief` observation has beside the hidden state: blue's own work, and the time."""
+def write_open(memory: Memory, seen: int, horizon: int, row: Any) -> None:
+    """A `belief` observation but for the hidden state: the bits, blue's own work, and the time."""
+    write_bits(seen, row)
     for spot in range(len(_SPOT_HOSTS)):
         row[OWN_DECOYS + spot] = (memory.decoys[_SPOT_HOSTS[spot]] >> _SPOT_DECOYS[spot]) & 1
     for host in range(NUM_HOSTS):
@@ -302,7 +303,7 @@ def write_what_is_seen(memory: Memory, seen: int, kind: int, horizon: int, row: 
     if kind == BITS:
         write_bits(seen, row)
     elif kind >= TRUE:
-        write_open(memory, horizon, row)
+        write_open(memory, seen, horizon, row)
     else:
         write_history(memory, seen, horizon, row)
         if kind == MEMORISED:
