@@ -158,7 +158,7 @@ SECOND_SCAN = 3  # the turn in which an attacker shows its style
 # What the critic is shown of the truth while training.
 TRUTH_SIZE = 3 * NUM_HOSTS
 
-# Where each part of a `belief` observation begins, before what is hidden. Nothing else matters then.
+# Where each part of a `belief` observation begins, before what is hidden; nothing else matters.
 OWN_DECOYS = NUM_BITS  # one per decoy that can stand, in the order of DECOY_SPOTS
 RESTORED = OWN_DECOYS + len(DECOY_SPOTS)  # [13] blue has restored the host in this episode
 PASSED = RESTORED + NUM_HOSTS  # turns played / horizon
