@@ -19,7 +19,7 @@ from phalanx.play.trained import TrainedDefender, load_defender
 from phalanx.training.recipe import Network, find_network
 
 CHUNK = 4096  # episodes played side by side
-PLANNED_AT_ONCE = 64  # ... if each decision is thousands of games
+PLANNED_AT_ONCE = 16  # ... if each decision is thousands of games
 Numbers = npt.NDArray[np.int64]
 
 

@@ -1,8 +1,8 @@
 """Play on from states in mid-episode, each with a first action that is given: what if?
 
 Thousands of short games begin where a few defenders stand. So what a defender keeps from turn to
-turn is not copied for all of them: a thread has a desk of one block of networks, copies onto it what
-the block's games begin with, plays them to their end, and takes the next block.
+turn is not copied for all of them: a thread has a desk of one block of networks, copies onto it
+what the block's games begin with, plays them to their end, and takes the next block.
 """
 
 from typing import Any, NamedTuple
