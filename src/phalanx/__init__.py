@@ -8,7 +8,7 @@ from phalanx.cage2.registration import register
 if TYPE_CHECKING:
     from phalanx.envs.making import make_pool
     from phalanx.play.evaluate import evaluate
-    from phalanx.play.trained import load_defender
+    from phalanx.play.plan import load_defender
     from phalanx.training.config import TrainConfig
     from phalanx.training.folder import read_table
     from phalanx.training.loop import train
@@ -21,7 +21,7 @@ __all__ = [
 _HOMES = {
     "TrainConfig": "phalanx.training.config",
     "evaluate": "phalanx.play.evaluate",
-    "load_defender": "phalanx.play.trained",
+    "load_defender": "phalanx.play.plan",
     "make_pool": "phalanx.envs.making",
     "read_table": "phalanx.training.folder",
     "train": "phalanx.training.loop",

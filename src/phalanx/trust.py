@@ -13,14 +13,19 @@ NAMES_CODE = ("env", "network")  # settings that import something
 
 
 def check_named(
-    settings: Mapping[str, Any], asked: Mapping[str, Any], where: Path | str, how: str = "--{} {}"
+    settings: Mapping[str, Any],
+    asked: Mapping[str, Any],
+    where: Path | str,
+    how: str = "--{} {}",
+    also: tuple[str, ...] = (),
 ) -> None:
     """Refuse code that only a file names.
 
     settings: of a checkpoint, or of a YAML file. asked: what the user named besides, as flags or
-    arguments. where: the file, and how: what names a setting there, for the message.
+    arguments. where: the file, and how: what names a setting there, for the message. also: settings
+    that import something only in what is about to be done.
     """
-    for name, value in _code_of(settings).items():
+    for name, value in _code_of(settings, (*NAMES_CODE, *also)).items():
         if asked.get(name) is None:
             raise ConfigError(
                 f"{where} names the {name} {str(value)[:80]!r}, which is code of yours or "
@@ -59,10 +64,15 @@ def asked_again(settings: Mapping[str, Any]) -> str:
     return "".join(f" --{name.replace('_', '-')} {value}" for name, value in again.items())
 
 
-def _code_of(settings: Mapping[str, Any]) -> dict[str, Any]:
+def _code_of(settings: Mapping[str, Any], names: tuple[str, ...] = NAMES_CODE) -> dict[str, Any]:
     """The settings that import something of the user's."""
-    given = {name: settings[name] for name in NAMES_CODE if settings.get(name) is not None}
-    return {k: value for k, value in given.items() if k != "env" or not _is_known(value)}
+    given = {name: settings[name] for name in names if settings.get(name) is not None}
+    return {k: value for k, value in given.items() if not NAMES_NONE.get(k, lambda _: False)(value)}
+
+
+def _is_no_module(teacher: object) -> bool:
+    """A run, a file or the name of a defender: numbers, or code of phalanx's own."""
+    return ":" not in str(teacher) or Path(str(teacher)).exists()
 
 
 def _is_known(env: object) -> bool:
@@ -72,3 +82,6 @@ def _is_known(env: object) -> bool:
     import gymnasium
 
     return isinstance(env, str) and ":" not in env and env in gymnasium.registry
+
+
+NAMES_NONE = {"env": _is_known, "teacher": _is_no_module}  # whether a value of these names no code

@@ -228,6 +228,8 @@ class CyborgAgent:
 
     def end_episode(self) -> None:
         self._last = None
+        if hasattr(self.policy, "reset"):
+            self.policy.reset()
 
     def set_initial_values(self, action_space: Any, observation: Any) -> None:
         """Nothing to prepare."""

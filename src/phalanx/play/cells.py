@@ -1,7 +1,7 @@
 """Play many episodes and say what they brought: mean, standard error, quantiles."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
 from typing import Any
@@ -44,6 +44,10 @@ class Cell:
     share_without_fix: float | None = None
     true_state: dict[str, Any] | None = None
     """what saving on the true state brought, and how far compliance is off by it"""
+    planning: dict[str, float] | None = None
+    """what planning cost and changed, if the policy plans"""
+    returns: npt.NDArray[np.float64] = field(default_factory=lambda: np.zeros(0), repr=False)
+    """[episodes] those of any two policies were played on the same dice"""
 
 
 def play_cells(
@@ -102,7 +106,9 @@ def _cells_against(
     for horizons in played_together(config, player):
         turns, judged = "/".join(map(str, horizons)), list[Judges]()
         heard = partial(played, f"{player.name} against {red_agent}, {turns} turns")
+        before = replace(player.spent) if player.spent else None
         results = play_episodes(config.games, player, red_agent, horizons, orders, heard, judged)
+        planning = player.spent.since(before) if player.spent and before else None
         for k, horizon in enumerate(horizons):
             followed: dict[str, Any] = {}
             if workflow is not None:
@@ -116,7 +122,10 @@ def _cells_against(
                 }
                 if config.true_state != "exact" and horizon == max(horizons):
                     followed["true_state"] = cost_of_state(config.games, judged)
-            yield _cell(player.name, red_agent, horizon, results.returns[:, k], **followed)
+            yield _cell(
+                player.name, red_agent, horizon, results.returns[:, k], planning=planning,
+                **followed,
+            )  # fmt: skip
 
 
 def chosen_workflows(config: EvaluateConfig, trained_for: str | None) -> list[str | None]:
@@ -164,5 +173,6 @@ def _cell(
         min=float(returns.min()),
         max=float(returns.max()),
         quantiles=quantiles(returns),
+        returns=returns,
         **followed,
     )

@@ -18,6 +18,7 @@ from phalanx.cage2.workflow import parse_order
 from phalanx.errors import ConfigError
 from phalanx.learn.cage2.greedy import Played, nothing_played, play_out
 from phalanx.play.evaluate_config import Games
+from phalanx.play.plan import PlanningDefender
 from phalanx.play.players import CHUNK, Player
 from phalanx.play.trained import TrainedDefender
 
@@ -105,6 +106,8 @@ def begin_episodes(
         chosen = slice(first, min(first + at_once, games.episodes))
         mine = None if orders is None else orders[chosen]
         defender = player.begin([games.seed, first], width, mine, games.sample)
+        if isinstance(defender, PlanningDefender):
+            defender.look_at(shown["rules"], shown["horizon"], games.num_threads)
         if env is None:
             game: Any = InPhalanx(
                 chosen.stop - first, **shown, seed=games.seed, first_index=first,

@@ -45,7 +45,7 @@ def evaluate(
     settings: more of `phalanx evaluate --help`, such as sample, workflow, num_threads, env, json.
     """
     given = defender if isinstance(defender, list | tuple) else [defender]
-    entries = _apart([_entry(one, settings) for one in given])
+    entries = _apart([entry_of(one, settings) for one in given])
     names = tuple(one for one in entries if isinstance(one, str))
     in_memory = [one for one in entries if isinstance(one, Player)]
     own = {one.rules for one in in_memory} - {None}
@@ -79,8 +79,11 @@ def evaluate(
     return scores
 
 
-def _entry(one: Any, settings: dict[str, Any]) -> str | Player:
-    """The name of a defender, or a defender in memory."""
+def entry_of(one: Any, settings: dict[str, Any] | None = None) -> str | Player:
+    """The name of a defender, or a defender in memory.
+
+    settings: to which the environment of a run is added, if that is not CAGE-2.
+    """
     if isinstance(one, str | Path):
         return str(one)
     if not isinstance(one, Run):
@@ -88,7 +91,7 @@ def _entry(one: Any, settings: dict[str, Any]) -> str | Player:
     if one.config.env in CAGE2_ENVS:
         return trained_player(str(one.folder.path), defender_of(one))
     if callable(one.config.env) or ":" in one.config.env:
-        settings.setdefault("env", one.config.env)  # the user has named it, for training
+        (settings or {}).setdefault("env", one.config.env)  # the user named it, for training
     return str(one.folder.path)
 
 

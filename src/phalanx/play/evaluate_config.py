@@ -23,6 +23,7 @@ from phalanx.cage2.workflow import COMPLIANCE_RULES, parse_order
 from phalanx.errors import ConfigError, choices
 from phalanx.files import check_writable
 from phalanx.importing import place_of
+from phalanx.play.plan_config import PlanConfig, base_of, is_planned
 from phalanx.settings.fields import OneOf, OrWord, Within, checked, section
 from phalanx.training.checkpoint import last_checkpoint, read_facts
 from phalanx.trust import check_named
@@ -55,14 +56,15 @@ class Games(NamedTuple):
 
 @checked
 @dataclass(frozen=True, kw_only=True)
-class EvaluateConfig:
+class EvaluateConfig(PlanConfig):
     """Play many episodes with defenders of any kind; print the returns."""
 
     section("defenders")
     target: tuple[str, ...] = field(default=(), metadata={"positional": True})
     """defenders: run folders, checkpoints, module:factory of your own (docs/defenders.md), names.
     Scripted: sleep, random, react-remove, react-restore (these if none is given); with a workflow
-    also greedy, which repairs by the true state. Trained: champion, champion-final"""
+    also greedy, which repairs by the true state. Trained: champion, champion-final. A trained
+    policy with +plan behind its name, champion+plan, tries likely actions before it plays one"""
     policy: tuple[str, ...] = ()
     """the same, as a flag"""
     sample: bool = False
@@ -109,6 +111,11 @@ class EvaluateConfig:
 
     def __post_init__(self) -> None:
         for name in self.policies:
+            if is_planned(name) and name not in self.checkpoints:
+                raise ConfigError(
+                    f"{name} is to plan on top of a trained policy, and there is no run, "
+                    f"checkpoint or agent {base_of(name)}"
+                )
             if name not in self.checkpoints and not is_scripted(name) and not self.is_own(name):
                 known = (*DEFENDERS, GREEDY, *AGENTS)
                 near = get_close_matches(plain(name), known, n=1, cutoff=0.5)
@@ -142,6 +149,8 @@ class EvaluateConfig:
                 raise ConfigError("--env is for policies of other environments than CAGE-2")
             return
         name, env = next(iter(self.elsewhere.items()))
+        if is_planned(name):
+            raise ConfigError(f"{name} was trained on {env}; planning is for defenders of cage2")
         if len(self.elsewhere) < len(self.policies):
             raise ConfigError(
                 f"{name} was trained on {env}, others play CAGE-2; evaluate them one by one"
@@ -186,7 +195,8 @@ class EvaluateConfig:
     @cached_property
     def checkpoints(self) -> dict[str, Path]:
         """The files of trained policies, by the name that was given."""
-        paths = {name: agent_path(name) for name in self.policies if not is_scripted(name)}
+        named = [name for name in self.policies if not is_scripted(name)]
+        paths = {name: agent_path(base_of(name)) for name in named}
         return {name: last_checkpoint(path) for name, path in paths.items() if path.exists()}
 
     def is_own(self, name: str) -> bool:

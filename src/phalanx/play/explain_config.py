@@ -1,6 +1,6 @@
 """Settings of `phalanx explain`."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +12,7 @@ from phalanx.cage2.settings import MAX_HORIZON, MAX_THREADS
 from phalanx.errors import ConfigError
 from phalanx.files import check_writable
 from phalanx.play.evaluate_config import EvaluateConfig, is_scripted, settings_of
+from phalanx.play.plan_config import PlanConfig, base_of
 from phalanx.settings.fields import OrWord, Within, checked
 from phalanx.training.checkpoint import last_checkpoint
 
@@ -20,12 +21,12 @@ MAX_TURNS = 20_000_000  # of all episodes against one attacker; each takes some 
 
 @checked
 @dataclass(frozen=True, kw_only=True)
-class ExplainConfig:
+class ExplainConfig(PlanConfig):
     """Show what a defender does, turn by turn and host by host, and where its loss comes from."""
 
     target: str = field(metadata={"positional": True})
     """run folder, checkpoint, module:factory of your own (docs/defenders.md), or name of a
-    defender, such as champion or react-restore"""
+    defender, such as champion or react-restore; champion+plan is the champion with planning"""
     red_agent: tuple[str, ...] = ("b_line", "meander")
     """attackers: b_line, meander, sleep, or a mixture such as b_line=0.5,meander=0.5"""
     horizon: Annotated[int, Within(1, MAX_HORIZON)] = 100
@@ -52,7 +53,7 @@ class ExplainConfig:
             raise ConfigError("explain tells of one workflow at a time; give --workflow ORDER")
         if self.target.lower() == GREEDY and self.workflow is None:
             raise ConfigError("greedy repairs in an order: give --workflow")
-        path = agent_path(self.target)
+        path = agent_path(base_of(self.target))
         if path.exists() and not is_scripted(self.target):
             env = settings_of(last_checkpoint(path)).get("env", "cage2")
             if env not in CAGE2_ENVS:
@@ -73,7 +74,8 @@ class ExplainConfig:
     @cached_property
     def played(self) -> EvaluateConfig:
         """The same episodes as `phalanx evaluate` plays."""
-        same = ("episodes", "rules", "workflow", "network", "seed", "num_threads", "json")
+        same = ["episodes", "rules", "workflow", "network", "seed", "num_threads", "json"]
+        same += [item.name for item in fields(PlanConfig)]
         return EvaluateConfig(
             target=(self.target,),
             red_agent=self.red_agent,

@@ -1,7 +1,7 @@
 """Who plays: a defender of any kind, by its name or as it is, and what it must be shown."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -13,10 +13,13 @@ from phalanx.cage2.settings import DEFAULT_PRIOR
 from phalanx.importing import find_named
 from phalanx.play.evaluate_config import EvaluateConfig
 from phalanx.play.own_defender import OwnDefender
+from phalanx.play.plan import PlanningDefender, Spent
+from phalanx.play.plan_config import is_planned
 from phalanx.play.trained import TrainedDefender, load_defender
 from phalanx.training.recipe import Network, find_network
 
 CHUNK = 4096  # episodes played side by side
+PLANNED_AT_ONCE = 16  # ... if each decision is thousands of games
 Numbers = npt.NDArray[np.int64]
 
 
@@ -43,6 +46,8 @@ class Player:
     at_once: int = CHUNK
     """episodes that it plays side by side"""
     can_sample: bool = False
+    spent: Spent | None = None
+    """what planning has cost, if it plans"""
 
 
 def open_players(config: EvaluateConfig, network: Network | None = None) -> list[Player]:
@@ -56,7 +61,10 @@ def open_players(config: EvaluateConfig, network: Network | None = None) -> list
 def open_player(name: str, config: EvaluateConfig, network: Network | None = None) -> Player:
     if name in config.checkpoints:
         needed = network or find_network(config.network)
-        return trained_player(name, load_defender(config.checkpoints[name], needed))
+        defender = load_defender(config.checkpoints[name], needed)
+        if is_planned(name):
+            return planning_player(name, PlanningDefender(defender, config))
+        return trained_player(name, defender)
     if config.is_own(name):
         return own_player(name, find_named("the defender", name))
     return Player(name, partial(_scripted, name))
@@ -66,6 +74,8 @@ def player_of(thing: Any) -> Player:
     """A defender that is in memory already."""
     if isinstance(thing, TrainedDefender):
         return trained_player("policy", thing)
+    if isinstance(thing, PlanningDefender):
+        return planning_player("planned", thing)
     return own_player(str(getattr(thing, "__name__", type(thing).__name__)), thing)
 
 
@@ -77,6 +87,17 @@ def trained_player(name: str, defender: TrainedDefender) -> Player:
     return Player(
         name, begin, defender.observation, defender.horizon, defender.rules, defender.prior,
         defender.workflow, defender.compliance_rule, can_sample=True,
+    )  # fmt: skip
+
+
+def planning_player(name: str, defender: PlanningDefender) -> Player:
+    def begin(seed: Sequence[int], _width: int, orders: Numbers | None, _sample: bool) -> Any:
+        defender.expect(*seed, orders)
+        return defender
+
+    return replace(
+        trained_player(name, defender.base), begin=begin, at_once=PLANNED_AT_ONCE, can_sample=False,
+        spent=defender.spent,
     )  # fmt: skip
 
 

@@ -3,9 +3,10 @@
 import dataclasses
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 from rich.console import Console
 
@@ -16,6 +17,7 @@ from phalanx.display import new_table, plus_minus
 from phalanx.errors import ConfigError
 from phalanx.play.cells import Cell
 from phalanx.play.evaluate_config import EvaluateConfig
+from phalanx.play.gains import Gain, paired_gains
 
 WIDTH = 110
 
@@ -130,7 +132,26 @@ class Scores:
         console = Console(file=io.StringIO(), width=WIDTH)
         console.print(new_table(title, (*words, *numbers), rows, words))
         drawn: str = console.file.getvalue().rstrip("\n")  # type: ignore[attr-defined]
-        return f"{drawn}\n{self.config.episodes} episodes per cell, seed {self.config.seed}"
+        told = f"{drawn}\n{self.config.episodes} episodes per cell, seed {self.config.seed}"
+        return "\n".join([told, *map(_gain_line, self.gains), *self._planning_lines()])
+
+    @property
+    def gains(self) -> tuple[Gain, ...]:
+        """By how much defenders beat the first one, on the same dice, against each attacker."""
+        return paired_gains(self.cells)
+
+    def _planning_lines(self) -> Iterator[str]:
+        for name in self.names:
+            told = [cell.planning for cell in self.cells if cell.policy == name and cell.planning]
+            once = list({id(one): one for one in told}.values())  # cells that were played together
+            if once:
+                decisions = sum(one["decisions"] for one in once)
+                seconds = sum(one["decisions"] / one["decisions_per_s"] for one in once)
+                changed = sum(one["decisions"] * one["share_changed"] for one in once)
+                yield (
+                    f"{name}: {decisions:,.0f} decisions, {decisions / seconds:,.0f} a second; "
+                    f"planning changed {changed / decisions:.1%} of them"
+                )
 
     def as_dict(self) -> dict[str, object]:
         return {
@@ -143,11 +164,24 @@ class Scores:
             "totals": self.totals,
             "seed": self.config.seed,
             "complete": self.complete,
-            "cells": [dataclasses.asdict(cell) for cell in self.cells],
+            "cells": [_as_dict(cell) for cell in self.cells],
+            "gains": [one._asdict() for one in self.gains],
         }
 
     def to_json(self) -> str:
         return json.dumps(self.as_dict(), indent=1)
+
+
+def _gain_line(gain: Gain) -> str:
+    return (
+        f"{gain.policy} minus {gain.over} against {gain.red_agent}, on the same dice, all horizons "
+        f"together: {gain.mean:+.2f} ± {gain.high - gain.mean:.2f}"
+    )
+
+
+def _as_dict(cell: Cell) -> dict[str, Any]:
+    """All but the single returns."""
+    return {k: v for k, v in dataclasses.asdict(cell).items() if k != "returns"}
 
 
 def _with_interval(cell: Cell) -> str:

@@ -1,7 +1,7 @@
 """A trained policy from a run folder or checkpoint, as a defender that anyone can play."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from phalanx.errors import CheckpointError, ConfigError
 from phalanx.learn.compiled.mlp import use_one_thread_per_product
 from phalanx.learn.compiled.policy import Policy
 from phalanx.learn.compiled.stepper import CompiledStepper
+from phalanx.training.cage2_extension import turn_weights
 from phalanx.training.checkpoint import last_checkpoint, load_checkpoint, read_facts
 from phalanx.training.config import TrainConfig
 from phalanx.training.on_cage2 import chosen_actions, orders_of, policy_sizes
@@ -65,6 +66,10 @@ class TrainedDefender:
     """whether the code of an order comes after the condition"""
     policy: Policy | None = None
     """the compiled networks behind `logits`, if it has such"""
+    turn_weights: npt.NDArray[np.float64] = field(default_factory=lambda: np.ones(100))
+    """[turns] what a reward counted in each turn of its training's episodes"""
+    value_scale: float = 0.0
+    """what its critic says is so many times a return that counts so; 0: it has no such critic"""
     orders: npt.NDArray[np.int64] | None = None
     """[N] that it is told to follow now"""
     dice: np.random.Generator | None = None
@@ -133,13 +138,7 @@ def check_shown(obs: Any, observation: str) -> None:
 
 
 def load_defender(path: Path | str, network: Network | None = None) -> TrainedDefender:
-    """The policy of a run folder's last checkpoint, of a file, or one that comes with phalanx.
-
-    CyborgAgent(load_defender("champion"))  # for the challenge's own evaluation script
-
-    network: the factory of a torch module, if the run trained one of the user's own. Checkpoints
-        hold numbers only; code never comes out of a file.
-    """
+    """As `phalanx.load_defender` (play/plan.py), for policies that do not plan."""
     use_one_thread_per_product()
     path = last_checkpoint(agent_path(path))
     facts, declared = read_facts(path)
@@ -197,7 +196,10 @@ def _defender(config: TrainConfig, networks: Any) -> TrainedDefender:
             "useful": chosen_actions(config.actions), "condition": config.condition,
             "workflow": config.workflow, "compliance_rule": config.compliance_rule,
             "is_told": orders_of(config).codes.shape[1] > 0,
+            "turn_weights": turn_weights(config).astype(np.float64),
         }  # fmt: skip
+        if config.workflow is None:  # else the critic also values how an order is followed
+            known["value_scale"] = config.reward_scale
     if isinstance(networks, Policy):
         return TrainedDefender(networks.logits, policy=networks, **known)
     import torch

@@ -84,7 +84,8 @@ def from_flags(config: type, values: dict[str, Any]) -> Any:
     for path in (above, None if file is None else config_path(file)):
         if path is not None:
             settings = from_file(config, path)
-            check_named(settings, flags, path)
+            # What a teacher did lies in the checkpoint: a run that goes on does not ask it again.
+            check_named(settings, flags, path, also=() if path is above else ("teacher",))
             check_cluster(settings, flags, path)
             say_where(settings, flags, path)
             given |= settings

@@ -34,7 +34,7 @@ RECENT = 2000  # episodes that a run's returns are taken from
 MOST_SETTINGS = 1000
 
 _MEMBER = re.compile(
-    r"facts|digest|theta|adam_mean|adam_square|prices|weights_[\w.]{1,200}|exp_avg(_sq)?_\d{1,6}"
+    r"facts|digest|theta|adam_mean|adam_square|prices|lessons|weights_[\w.]{1,200}|exp_avg(_sq)?_\d{1,6}"
     r"|(obs|return)_(count|mean|var)"
     r"|sampler_(\d{1,6}_)?(nets|memories|odds|infected|next_obs|condition|conducts|belief_\w{1,20})",
     re.ASCII,

@@ -35,6 +35,7 @@ from phalanx.settings.fields import (
     section,
     values_of,
 )
+from phalanx.training.teacher_config import TeacherConfig
 
 MAX_NETWORKS = 100_000_000
 MOST_LAYERS = 16
@@ -87,7 +88,7 @@ def by_env(cage2: Any, other: Any, **metadata: Any) -> Any:
 
 @checked
 @dataclass(frozen=True, kw_only=True)
-class TrainConfig:
+class TrainConfig(TeacherConfig):
     """Train a policy, on CAGE-2 or any Gymnasium environment.
 
     In step on CAGE-2, equal settings and seeds give equal weights, --resume goes on bit for bit;
@@ -390,9 +391,8 @@ class TrainConfig:
 
     def as_dict(self) -> dict[str, Any]:
         """The settings as plain values, as config.yaml has them."""
-        plain = values_of(self, but=NOT_SAVED)
         lists = {"hidden": list(self.hidden), "condition": list(self.condition)}
-        return plain | lists | {"env": self.env_name}
+        return values_of(self, but=NOT_SAVED) | lists | {"env": self.env_name}
 
     @property
     def env_name(self) -> str:

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from phalanx.agents import AGENTS, agent_path
 from phalanx.compiled.rule import compile_s
@@ -25,6 +26,7 @@ from phalanx.training.on_cage2 import check_memory
 from phalanx.training.recipe import Network, choose_num_envs, compile_cage2, compile_networks
 from phalanx.training.run import Run, check_same_settings, elapsed_before
 from phalanx.training.schedules import progress_of
+from phalanx.training.teacher import name_of, open_teacher
 from phalanx.training.update_record import mean
 
 
@@ -33,6 +35,7 @@ def train(
     network: Network | None = None,
     on_update: Callable[[Run], None] = lambda run: None,
     progress: bool | None = None,
+    teacher: Any = None,
 ) -> Run:
     """Train until the budget is spent, or SIGINT or SIGTERM.
 
@@ -43,13 +46,16 @@ def train(
     on_update: is told of each update.
     progress: show how it is going, on standard error or below the notebook's cell; None: only in a
         notebook.
+    teacher: a defender whose decisions are learnt too, any that `phalanx.evaluate` takes.
     """
     if config.resume is not None and not last_checkpoint(config.resume).is_file():
         raise RunError(
             f"there is no run with a checkpoint in {config.resume}; give a run folder to --resume"
         )
     if config.resume is None:
-        start = find_start(config.start_from)
+        start, teaching = find_start(config.start_from), open_teacher(config, teacher)
+        if teaching is not None and config.teacher is None:
+            config = dataclasses.replace(config, teacher=name_of(teacher))
         folder = open_new(config.output_dir, config.name)
     else:
         folder = RunFolder(config.resume, goes_on=True)
@@ -80,7 +86,7 @@ def train(
             config = dataclasses.replace(config, num_envs=size)
             measured = ", ".join(f"{n}: {speed / 1000:,.0f}" for n, speed in speeds.items())
             measured = f", by thousand turns/s measured here ({measured})"
-        run = Run(config, folder, network)
+        run = Run(config, folder, network, config.teacher is not None)
         at_end.callback(run.recipe.close)
         if config.config is not None and config.config in ZOO.values():
             run.notes.append(
@@ -97,6 +103,8 @@ def train(
         if config.resume is None:
             if start is not None:
                 run.begin_with(start)
+            if teaching is not None and run.taught is not None:
+                run.taught.learn_from(teaching())
             folder.forget_rows()
             folder.write_config(run.config.as_dict(), run.notes)
         else:

@@ -149,6 +149,8 @@ def compile_cage2(config: TrainConfig, network: Network | None) -> None:
         recipe.sampler.set_weights(recipe.learner.stepper.weights(), 0)
         rollout = recipe.sampler.collect(recipe.extension.shaping(0.0))
         _learn(recipe.learner, rollout)
+        if config.teacher is not None:
+            recipe.learner.stepper.evaluate(rollout)
     finally:
         recipe.close()
 

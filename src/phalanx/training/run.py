@@ -6,6 +6,7 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -32,6 +33,8 @@ from phalanx.training.recipe import Network, open_recipe
 from phalanx.training.saved_networks import as_flags, misfits
 from phalanx.training.schedules import entropy_weight_at, learning_rate_at, progress_of
 from phalanx.training.sources import InStep, Replay
+from phalanx.training.teacher import Taught
+from phalanx.training.teacher_config import TeacherConfig
 from phalanx.training.update_record import Episode, UpdateRecord, episodes_of, mean
 
 MAY_CHANGE = (
@@ -49,9 +52,14 @@ class Run:
     """One training run: what it plays with, where it keeps things, and how far it has come."""
 
     def __init__(
-        self, config: TrainConfig, folder: RunFolder, network: Network | None = None
+        self,
+        config: TrainConfig,
+        folder: RunFolder,
+        network: Network | None = None,
+        is_taught: bool = False,
     ) -> None:
         self.folder, self.recipe = folder, open_recipe(config, network)
+        self.taught = Taught(self.recipe.config) if is_taught else None
         self.config, self.extension = self.recipe.config, self.recipe.extension
         self.source, self.learner = self.recipe.source, self.recipe.learner
         self.workers = self.source if config.algo == "a3c" else None
@@ -154,6 +162,8 @@ class Run:
         metrics = self.learner.update(rollout, rate, entropy_weight)
         for old in self.replay.add(rollout):
             self.learner.update(old, rate, entropy_weight)
+        if self.taught is not None:
+            metrics |= self.taught.update(self.learner, rate, f, self.updates)
         self.extension.after_update(rollout, f)
         learnt = time.perf_counter()
         return UpdateRecord(
@@ -272,6 +282,8 @@ class Run:
         if isinstance(self.source, InStep):
             for name, array in self.sampler.save().items():
                 arrays[f"{GAMES}{name}"] = array
+        if self.taught is not None:
+            arrays |= self.taught.save()
         return arrays | self._saved_beside(), facts
 
     def _saved_beside(self) -> Arrays:
@@ -310,6 +322,8 @@ class Run:
             if isinstance(self.source, InStep):
                 self.sampler.load(games)
             self._load_beside(arrays)
+            if self.taught is not None:
+                self.taught.load(arrays)
             for name in COUNTED:
                 setattr(self, name, facts[name])
             self.recent.extend(Episode(*values) for values in facts["recent"])
@@ -337,7 +351,9 @@ def elapsed_before(facts: dict[str, Any]) -> float:
 
 def check_same_settings(folder: Path, config: TrainConfig, facts: dict[str, Any]) -> None:
     """Refuse to continue a run with other settings than it was begun with."""
-    check_same(folder, config.as_dict(), facts.get("config", {}), MAY_CHANGE, "trained")
+    before = {item.name: item.default for item in fields(TeacherConfig)}  # runs without a teacher
+    saved = before | facts.get("config", {})
+    check_same(folder, config.as_dict(), saved, MAY_CHANGE, "trained")
 
 
 def summary(run: Run, state: str) -> dict[str, Any]:

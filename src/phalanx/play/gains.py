@@ -1,0 +1,35 @@
+"""By how much one defender is better than another: episode by episode, on the same dice."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from phalanx.play.cells import Cell
+from phalanx.statistics import interval
+
+
+class Gain(NamedTuple):
+    """How much better a defender is than another against one attacker, all horizons together."""
+
+    policy: str
+    over: str
+    red_agent: str
+    mean: float
+    stderr: float
+    low: float
+    high: float
+    episodes: int
+
+
+def paired_gains(cells: Sequence[Cell]) -> tuple[Gain, ...]:
+    """Of every later defender over the first: episode i of both has the same dice."""
+    sums: dict[tuple[str, str, str | None], Any] = {}
+    for cell in cells:
+        key = cell.policy, cell.red_agent, cell.workflow
+        sums[key] = sums.get(key, 0.0) + cell.returns
+    first = cells[0].policy if cells else ""
+    gains = []
+    for (policy, red_agent, workflow), total in sums.items():
+        other = sums.get((first, red_agent, workflow))
+        if policy != first and other is not None:
+            gains.append(Gain(policy, first, red_agent, **interval(total - other)))
+    return tuple(gains)

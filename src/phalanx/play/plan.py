@@ -1,0 +1,205 @@
+"""Planning on top of a trained policy: try the likely actions in games from what can be known."""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from phalanx.cage2.belief import BeliefView
+from phalanx.cage2.rules.scenario import ANALYSE, NUM_HOSTS, REMOVE, RESTORE, USER0
+from phalanx.errors import ConfigError
+from phalanx.play import trained
+from phalanx.play.plan_config import PlanConfig, base_of, is_planned
+from phalanx.play.trained import TrainedDefender, check_shown
+from phalanx.play.what_if import Knowledge, Outcomes, Question, WhatIf, check_askable
+from phalanx.training.recipe import Network
+
+DICE = 0x9E37  # of planning; those of the game are others of the same seed
+TREATMENTS = (ANALYSE, REMOVE, RESTORE)
+Actions = npt.NDArray[np.int64]
+
+
+@dataclass
+class Spent:
+    """What planning has cost and changed so far."""
+
+    decisions: int = 0
+    planned: int = 0
+    """decisions in which more than one action was worth a try"""
+    changed: int = 0
+    """decisions that the policy alone would have made otherwise"""
+    seconds: float = 0.0
+
+    def since(self, before: "Spent") -> dict[str, float]:
+        """What was added: decisions, the shares that were planned and changed, and how fast."""
+        decisions = max(1, self.decisions - before.decisions)
+        return {
+            "decisions": decisions,
+            "share_planned": (self.planned - before.planned) / decisions,
+            "share_changed": (self.changed - before.changed) / decisions,
+            "decisions_per_s": decisions / max(1e-9, self.seconds - before.seconds),
+        }
+
+
+class PlanningDefender:
+    """Plays what a policy would, unless games from what can be known show a better action.
+
+    defender = phalanx.load_defender("champion+plan")
+    defender.reset()                            # before new episodes, as many as are shown next
+    actions = defender.act(obs, masks=masks)    # once in each turn
+
+    In each decision the policy's most likely actions are screened in short games that begin in
+    states drawn from the exact belief, all with the same dice; those that seem better than the
+    policy's own are played to the end, and the best is chosen if its gain is beyond chance. After a
+    turn that no attacker of the prior explains, the policy plays alone.
+    """
+
+    def __init__(
+        self,
+        base: TrainedDefender,
+        settings: PlanConfig | None = None,
+        num_threads: int | str = "auto",
+    ) -> None:
+        check_askable(base)
+        self.base, self.settings, self.spent = base, settings or PlanConfig(), Spent()
+        self.observation, self.horizon = base.observation, base.horizon
+        self.rules, self.prior = base.rules, base.prior
+        self.env_settings = base.env_settings
+        self._num_threads, self._seed, self._first = num_threads, 0, 0
+        self.reset()
+
+    def expect(self, seed: int, first: int, orders: Actions | None = None) -> None:
+        """Episodes first, first + 1, ... of this seed, and the order of repair that each is told"""
+        self.base, self._seed, self._first = self.base.following(orders), seed, first
+        self.reset()
+
+    def look_at(self, rules: str, horizon: int, num_threads: int | str) -> None:
+        """The game is played by these rules, and its observations show this horizon."""
+        self.rules, self.horizon, self._num_threads = rules, horizon, num_threads
+        self.reset()
+
+    def reset(self) -> None:
+        """New episodes begin."""
+        self._known: Knowledge | None = None
+        self._last: Actions = np.zeros(0, np.int64)
+
+    def end(self) -> None:
+        """Episodes are over."""
+        if self._known is not None:
+            self._ask.close()
+        self.reset()
+
+    def act(
+        self,
+        obs: npt.NDArray[Any],
+        alerts: npt.NDArray[np.int8] | None = None,
+        masks: npt.NDArray[np.bool_] | None = None,
+    ) -> Actions:
+        """Actions [N] for observations [N, D], as `TrainedDefender.act`; once in each turn."""
+        began = time.perf_counter()
+        check_shown(obs, self.observation)
+        known = self._take_in(obs)
+        allowed = (known.action_masks() if masks is None else masks) & self.base.useful
+        logits = self.base.logits(np.hstack([obs, self.base.told(len(obs), self.base.orders)]))
+        ranked = np.where(allowed, logits, -np.inf)
+        actions = ranked.argmax(axis=1)
+        if known.turn < len(self._ask.weights):
+            self._improve(known, ranked, actions)
+        self._last = actions
+        self.spent.decisions += len(obs)
+        self.spent.seconds += time.perf_counter() - began
+        return actions
+
+    def _take_in(self, obs: npt.NDArray[Any]) -> Knowledge:
+        """What is known in this turn: of episodes that begin, or by the bits of the last turn."""
+        size = len(obs)
+        if self._known is None:
+            self._ask = WhatIf(self.base, self.settings.plan_horizon, self._num_threads)
+            self._streams = [_stream(self._seed, self._first + i) for i in range(size)]
+            self._known = Knowledge(
+                size, observation=self.observation, rules=self.rules, prior=self.prior,
+                horizon=self.horizon,
+            )  # fmt: skip
+        elif size != self._known.size:
+            raise ConfigError(
+                f"{self._known.size} episodes are under way, got {size} observations; call reset() "
+                "when others begin"
+            )
+        else:
+            self._known.observe(self._last, obs)
+        return self._known
+
+    def _improve(self, known: Knowledge, ranked: npt.NDArray[Any], actions: Actions) -> None:
+        """Put better actions in the place of the policy's own."""
+        s, number = self.settings, 2 * known.turn
+        asked = [
+            Question(i, candidates(ranked[i], known[i], s.plan_candidates), stream, number)
+            for i, stream in enumerate(self._streams)
+            if known[i].surprises == 0
+        ]
+        asked = [one for one in asked if len(one.actions) > 1]
+        self.spent.planned += len(asked)
+        if not asked:
+            return
+        screened = self._ask(known, asked, s.plan_screen, s.plan_turns)
+        asked = [
+            one._replace(actions=finalists(seen, s), number=number + 1)
+            for one, seen in zip(asked, screened, strict=True)
+        ]
+        asked = [one for one in asked if len(one.actions) > 1]
+        if not asked:
+            return
+        for one, seen in zip(asked, self._ask(known, asked, s.plan_confirm), strict=True):
+            best = winner(seen, s.plan_margin)
+            self.spent.changed += best != 0
+            actions[one.owner] = one.actions[best]
+
+
+def load_defender(
+    path: Path | str, network: Network | None = None
+) -> TrainedDefender | PlanningDefender:
+    """The policy of a run folder's last checkpoint, of a file, or one that comes with phalanx.
+
+    CyborgAgent(load_defender("champion"))  # for the challenge's own evaluation script
+    load_defender("champion+plan")          # the same policy, with planning
+
+    network: the factory of a torch module, if the run trained one of the user's own. Checkpoints
+        hold numbers only; code never comes out of a file.
+    """
+    policy = trained.load_defender(base_of(path), network)
+    return PlanningDefender(policy) if is_planned(path) else policy
+
+
+def candidates(ranked: npt.NDArray[Any], belief: BeliefView, count: int) -> Actions:
+    """Actions worth a try, the policy's own first: its likeliest, and treatments of hosts at risk.
+
+    ranked: [145] its logits, -inf for what cannot be played.
+    """
+    likely = np.argsort(-ranked, kind="stable")[:count]
+    held = np.flatnonzero(belief.marginals()["session"] > 0)
+    treated = 2 + NUM_HOSTS * np.array(TREATMENTS)[:, None] + held[held != USER0]
+    both = dict.fromkeys([*likely.tolist(), *treated.ravel().tolist()])
+    return np.array([action for action in both if np.isfinite(ranked[action])], np.int64)
+
+
+def finalists(screened: Outcomes, settings: PlanConfig) -> Actions:
+    """The policy's own action, and those that did better by what is worth a look, the best first"""
+    gains = screened.means - screened.means[0]
+    better = np.argsort(-gains, kind="stable")[: settings.plan_finalists]
+    return screened.actions[[0, *(k for k in better if gains[k] > settings.plan_gain)]]
+
+
+def winner(played: Outcomes, margin: float) -> int:
+    """The best action that is better than the first by so many standard errors; else the first."""
+    gains = played.returns - played.returns[0]
+    errors = gains.std(axis=1, ddof=1) / gains.shape[1] ** 0.5
+    is_sure = gains.mean(axis=1) > margin * errors
+    return int(np.where(is_sure, gains.mean(axis=1), 0.0).argmax())
+
+
+def _stream(seed: int, index: int) -> int:
+    """The dice of one episode's plans."""
+    return int(np.random.SeedSequence([DICE, seed, index]).generate_state(1, np.uint64)[0])

@@ -1,0 +1,196 @@
+"""What if? The returns of actions in mid-episode, from all that a defender can know, on equal dice.
+
+A defender does not see the true state, but knows exactly which states are possible and how likely
+each is. So the worth of an action is found by playing on from these with a policy, and two actions
+are compared in the same states and with the same dice.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from phalanx.cage2.belief import BeliefBatch, BeliefView
+from phalanx.cage2.history import History
+from phalanx.cage2.rules.belief import words_of
+from phalanx.cage2.rules.mind import Minds
+from phalanx.cage2.rules.network import mix
+from phalanx.cage2.rules.observation import NUM_BITS, OBS_SIZES, observation_kind
+from phalanx.cage2.rules.scenario import DEFAULT_RULES
+from phalanx.cage2.settings import DEFAULT_PRIOR
+from phalanx.compiled.rule import COMPILED
+from phalanx.compiled.team import ThreadTeam
+from phalanx.errors import ConfigError
+from phalanx.learn.cage2.play_on import Counted, Starts, make_desks, play_on
+from phalanx.learn.compiled.policy import Policy
+from phalanx.machine import count_cores
+from phalanx.play.trained import TrainedDefender
+from phalanx.statistics import interval
+
+MOST_GAMES = 2**16  # for one question
+_WORD = 2**64 - 1
+
+Actions = npt.NDArray[np.int64]
+Returns = npt.NDArray[np.float64]
+
+
+class Knowledge:
+    """What N defenders know in mid-episode, from the 52 bits and their own actions alone.
+
+    known = Knowledge(1, observation="memory")
+    known.observe([action], bits)       # after each turn: actions played, bits [N, 52] returned
+    known[0].states, known[0].weights   # all that is possible, and how likely
+    """
+
+    def __init__(
+        self,
+        size: int,
+        *,
+        observation: str,
+        rules: str = DEFAULT_RULES,
+        prior: str = DEFAULT_PRIOR,
+        horizon: int = 100,
+    ) -> None:
+        self.size, self.turn = size, 0
+        self._history = History(
+            size, horizon=horizon, observation=observation, rules=rules, prior=prior
+        )
+        self._beliefs = BeliefBatch(size, rules=rules, red_agents=prior, horizon=horizon)
+        shown = self._history.minds
+        self.minds = Minds(shown.memories, shown.beliefs, observation_kind(observation))
+
+    def observe(self, actions: npt.ArrayLike, bits: npt.NDArray[Any]) -> None:
+        """Take in a turn of each: its action, and the 52 bits that it was shown."""
+        shown = np.ascontiguousarray(bits[:, :NUM_BITS])
+        self._history.observe(actions, shown)
+        self._beliefs.observe(np.asarray(actions), shown)
+        self.turn += 1
+
+    def action_masks(self) -> npt.NDArray[np.bool_]:
+        return self._history.action_masks()
+
+    def __getitem__(self, i: int) -> BeliefView:
+        return self._beliefs[i]
+
+
+class Question(NamedTuple):
+    """What would each of these actions bring?"""
+
+    owner: int
+    """whose: the row of `Knowledge`"""
+    actions: Actions
+    """[A]"""
+    stream: int
+    """its dice; with the same stream and number, the same games are played"""
+    number: int
+
+
+class Outcomes(NamedTuple):
+    """The answer: what each action brought, in the same games."""
+
+    actions: Actions  # [A]
+    returns: Returns  # [A, K]
+
+    @property
+    def means(self) -> Returns:
+        return self.returns.mean(axis=1)
+
+    def interval(self, k: int, beside: int | None = None) -> dict[str, Any]:
+        """Mean return of an action, or its gain over another: standard error, 95 % interval."""
+        returns = self.returns[k]
+        return interval(returns if beside is None else returns - self.returns[beside])
+
+
+@dataclass(eq=False)
+class WhatIf:
+    """Plays on with a policy from what defenders know.
+
+    ask = WhatIf(phalanx.load_defender("champion"), horizons=(100,))
+    known = Knowledge(1, observation=ask.defender.observation)
+    (answer,) = ask(known, [Question(0, np.array([a, b]), stream=7, number=0)], games=200)
+    answer.means, answer.interval(1, beside=0)
+
+    horizons: the games' ends that count: a reward counts once for each that it comes before. Those
+        of the policy's training if not given.
+    """
+
+    defender: TrainedDefender
+    horizons: tuple[int, ...] = ()
+    num_threads: int | str = "auto"
+
+    def __post_init__(self) -> None:
+        policy = check_askable(self.defender)
+        self.weights = turn_weights(self.horizons) if self.horizons else self.defender.turn_weights
+        threads = count_cores() if self.num_threads == "auto" else int(self.num_threads)
+        self._team = ThreadTeam(threads if COMPILED else 1)
+        kind = observation_kind(self.defender.observation)
+        condition = policy.obs_size - OBS_SIZES[self.defender.observation]
+        self._desks = make_desks(self._team.num_threads, kind, self.defender.useful, condition)
+
+    @property
+    def value_scale(self) -> float:
+        """How the critic's values relate to returns as they count here; 0: not at all."""
+        is_same = np.array_equal(self.weights, self.defender.turn_weights)
+        return self.defender.value_scale if is_same else 0.0
+
+    def __call__(
+        self,
+        known: Knowledge,
+        questions: Sequence[Question],
+        games: int,
+        turns: int | None = None,
+    ) -> list[Outcomes]:
+        """The answers, each from so many games: to the last horizon, or so many turns.
+
+        Games that are cut are closed with the critic's value, where that is in the same units.
+        """
+        policy = check_askable(self.defender)
+        begun = [_begin(known[one.owner], one, games) for one in questions]
+        counts = [len(one.actions) for one in questions]
+        starts = Starts(
+            np.concatenate([np.tile(w, (n, 1)) for w, n in zip(begun, counts, strict=True)]),
+            np.repeat([one.owner for one in questions], np.multiply(counts, games)),
+            np.repeat(np.concatenate([one.actions for one in questions]), games),
+            known.minds,
+            np.ascontiguousarray(self.defender.told(known.size, self.defender.orders), np.float32),
+        )
+        limit = len(self.weights) if turns is None else turns
+        counted = Counted(self.weights, limit, 0.0 if turns is None else self.value_scale)
+        returns = play_on(self._team, self._desks, policy, starts, counted).reshape(-1, games)
+        parts = np.split(returns, np.cumsum(counts)[:-1])
+        return [Outcomes(one.actions, part) for one, part in zip(questions, parts, strict=True)]
+
+    def close(self) -> None:
+        self._team.close()
+
+
+def check_askable(defender: TrainedDefender) -> Policy:
+    """The networks that games are played on with; refused is what cannot be."""
+    if defender.observation == "truth":
+        raise ConfigError(
+            "this policy sees the true state, which no defender knows: it cannot plan"
+        )
+    if defender.policy is None:
+        raise ConfigError(
+            "planning plays with phalanx's own networks, and this policy has one of torch"
+        )
+    return defender.policy
+
+
+def turn_weights(horizons: Sequence[int]) -> Returns:
+    """What a reward counts in each turn: once for each horizon that it comes before."""
+    turns = np.arange(max(horizons))
+    return np.sum([turns < horizon for horizon in horizons], axis=0).astype(np.float64)
+
+
+def _begin(belief: BeliefView, asked: Question, games: int) -> npt.NDArray[np.uint64]:
+    """So many states, each as often as it is likely, as words [K, words]; each its own dice."""
+    die = int(mix(np.uint64((asked.stream + asked.number) & _WORD))) / 2**64
+    up_to = np.cumsum(belief.weights)
+    chosen = np.searchsorted(up_to, (np.arange(games) + die) / games * up_to[-1], side="right")
+    states = belief.states[np.minimum(chosen, len(up_to) - 1)]
+    states["stream"] = np.uint64(asked.stream)
+    states["episode"] = asked.number * MOST_GAMES + np.arange(games)
+    return words_of(states)

@@ -1,0 +1,147 @@
+"""Games from what a defender knows: equal to the game itself, and to one another by their dice."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from phalanx.cage2.batch import Batch
+from phalanx.cage2.rules.belief import words_of
+from phalanx.cage2.rules.observation import OBS_SIZES, TRUTH_SIZE
+from phalanx.cage2.rules.scenario import NUM_ACTIONS, action_index, useful_actions
+from phalanx.cage2.settings import DEFAULT_PRIOR
+from phalanx.compiled.team import ThreadTeam
+from phalanx.errors import ConfigError
+from phalanx.learn.cage2.play_on import Counted, Starts, make_desks, play_on
+from phalanx.learn.compiled.policy import Policy
+from phalanx.play.trained import TrainedDefender
+from phalanx.play.what_if import Knowledge, Question, WhatIf, turn_weights
+
+KINDS = ("bits", "history", "memory", "belief")
+RULES = "2.1-leaderboard"
+
+
+def new_defender(observation: str = "memory", condition: tuple[float, ...] = ()) -> TrainedDefender:
+    """A policy that has learnt nothing, and so does this and that."""
+    size = OBS_SIZES[observation] + len(condition)
+    policy = Policy(size, NUM_ACTIONS, hidden=(16,), truth_size=TRUTH_SIZE, seed=3)
+    policy.actor[:] *= 30  # the last layer begins near zero
+    return TrainedDefender(
+        policy.logits, observation, 40, RULES, DEFAULT_PRIOR, useful_actions(),
+        condition=condition, policy=policy, turn_weights=np.ones(40), value_scale=0.5,
+    )  # fmt: skip
+
+
+def in_mid_episode(defender: TrainedDefender, turns: int = 12) -> tuple[Batch, Knowledge]:
+    batch = Batch(
+        5, red_agent="meander", horizon=40, rules=RULES, observation=defender.observation, seed=4,
+        same_step=False,
+    )  # fmt: skip
+    known = Knowledge(5, observation=defender.observation, rules=RULES, horizon=40)
+    for _ in range(turns):
+        actions = defender.act(batch.shown.obs, masks=batch.action_masks())
+        batch.play(actions)
+        known.observe(actions, batch.shown.obs)
+    return batch, known
+
+
+def rest_of(batch: Batch, defender: TrainedDefender, weights: Any) -> npt.NDArray[np.float64]:
+    """What the episodes bring from now on, turn by turn, with the game's own dice."""
+    total = np.zeros(batch.num_envs)
+    for turn in range(int(batch.nets["turn"][0]), len(weights)):
+        actions = defender.act(batch.shown.obs, masks=batch.action_masks())
+        total += weights[turn] * batch.play(actions).rewards
+    return total
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_playing_on_from_a_state_is_the_game_itself(kind: str) -> None:
+    defender = new_defender(kind, condition=(0.5,))
+    batch, known = in_mid_episode(defender)
+    first = defender.act(batch.shown.obs, masks=batch.action_masks())
+    told = np.full((5, 1), 0.5, np.float32)
+    starts = Starts(words_of(batch.nets).copy(), np.arange(5), first, known.minds, told)
+    weights = np.linspace(1, 3, 30)
+    assert defender.policy is not None
+    desks = make_desks(2, batch.kind, defender.useful, 1)
+    returns = play_on(ThreadTeam(2), desks, defender.policy, starts, Counted(weights, 99, 0.0))
+    assert returns == pytest.approx(rest_of(batch, defender, weights))
+    assert len(set(returns)) > 1
+
+
+def test_a_game_that_is_cut_is_closed_with_the_critics_value() -> None:
+    defender = new_defender()
+    _, known = in_mid_episode(defender)
+    asked = [Question(i, np.array([0]), stream=9, number=1) for i in range(5)]
+    closed = WhatIf(defender)(known, asked, games=3, turns=2)
+    cut = WhatIf(defender, horizons=(14,))(known, asked, games=3)
+    whole = WhatIf(defender)(known, asked, games=3)
+    assert not np.allclose(whole[0].returns, cut[0].returns)
+    assert not np.allclose(closed[0].returns, cut[0].returns)
+    defender.policy.critic[:] = 0  # type: ignore[union-attr]
+    defender.policy.critic[-1] = 2.0  # type: ignore[union-attr]
+    closed = WhatIf(defender)(known, asked, games=3, turns=2)
+    for a, b in zip(closed, cut, strict=True):
+        assert (a.returns - b.returns)[0] == pytest.approx(2.0 / 0.5)  # value / value_scale
+
+
+def test_a_critic_of_other_units_is_not_asked() -> None:
+    defender = new_defender()
+    assert WhatIf(defender).value_scale == 0.5
+    assert WhatIf(defender, horizons=(30, 40)).value_scale == 0
+
+
+def test_equal_actions_have_equal_games_whoever_else_is_asked_and_on_any_threads() -> None:
+    defender = new_defender()
+    _, known = in_mid_episode(defender)
+    restore = action_index("Restore", "User1")
+    asked = [Question(i, np.array([restore, 0, restore]), 5 + i, number=2) for i in range(5)]
+    together = WhatIf(defender, num_threads=2)(known, asked, games=60)
+    for i, one in enumerate(together):
+        assert np.array_equal(one.returns[0], one.returns[2])
+        (alone,) = WhatIf(defender, num_threads=1)(known, asked[i : i + 1], games=60)
+        assert np.array_equal(alone.returns, one.returns)
+    other = WhatIf(defender)(known, [asked[0]._replace(number=3)], games=60)[0]
+    assert not np.array_equal(other.returns, together[0].returns)
+
+
+def test_games_begin_in_each_state_as_often_as_it_is_likely() -> None:
+    from phalanx.play.what_if import _begin
+
+    defender = new_defender()
+    _, known = in_mid_episode(defender)
+    beliefs = [known[i] for i in range(5)]
+    assert max(len(one.weights) for one in beliefs) > 2
+    for belief in beliefs:
+        begun = _begin(belief, Question(0, np.array([0]), 5, 1), 500)
+        states = belief.states
+        assert (np.diff(begun[:, 2].astype(np.int64)) != 0).all() or len(begun) == 1
+        for name in ("stream", "episode"):
+            states[name] = 0
+        same = begun.copy().view(states.dtype)[:, 0]
+        same["stream"], same["episode"] = 0, 0
+        for state, weight in zip(states, belief.weights, strict=True):
+            times = sum(one.tobytes() == state.tobytes() for one in same)
+            assert abs(times - 500 * weight) <= 1
+
+
+def test_intervals_are_paired() -> None:
+    defender = new_defender()
+    _, known = in_mid_episode(defender)
+    asked = [Question(0, np.array([0, action_index("Restore", "User1")]), 1, 1)]
+    (answer,) = WhatIf(defender)(known, asked, games=100)
+    gains = answer.returns[1] - answer.returns[0]
+    beside = answer.interval(1, beside=0)
+    assert beside["mean"] == pytest.approx(gains.mean())
+    assert beside["stderr"] == pytest.approx(gains.std(ddof=1) / 10)
+    assert answer.interval(1)["mean"] == pytest.approx(answer.means[1])
+
+
+def test_a_reward_counts_once_for_each_horizon_that_it_comes_before() -> None:
+    assert turn_weights((2, 3)).tolist() == [2, 2, 1]
+
+
+def test_who_sees_the_truth_cannot_be_asked() -> None:
+    with pytest.raises(ConfigError, match="sees the true state"):
+        WhatIf(new_defender("truth"))
