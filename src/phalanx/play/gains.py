@@ -22,14 +22,15 @@ class Gain(NamedTuple):
 
 def paired_gains(cells: Sequence[Cell]) -> tuple[Gain, ...]:
     """Of every later defender over the first: episode i of both has the same dice."""
-    sums: dict[tuple[str, str, str | None], Any] = {}
+    rows: dict[tuple[str, str, str | None], dict[int, Any]] = {}
     for cell in cells:
         key = cell.policy, cell.red_agent, cell.workflow
-        sums[key] = sums.get(key, 0.0) + cell.returns
+        rows.setdefault(key, {})[cell.horizon] = cell.returns
     first = cells[0].policy if cells else ""
     gains = []
-    for (policy, red_agent, workflow), total in sums.items():
-        other = sums.get((first, red_agent, workflow))
-        if policy != first and other is not None:
-            gains.append(Gain(policy, first, red_agent, **interval(total - other)))
+    for (policy, red_agent, workflow), own in rows.items():
+        others = rows.get((first, red_agent, workflow), {})
+        if policy != first and own.keys() == others.keys():  # else it was interrupted
+            totals = sum(own.values()), sum(others.values())
+            gains.append(Gain(policy, first, red_agent, **interval(totals[0] - totals[1])))
     return tuple(gains)

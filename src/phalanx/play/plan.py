@@ -18,6 +18,7 @@ from phalanx.play.what_if import Knowledge, Outcomes, Question, WhatIf, check_as
 from phalanx.training.recipe import Network
 
 DICE = 0x9E37  # of planning; those of the game are others of the same seed
+UNCLOSED = 3  # times as many turns have short games that no critic closes
 TREATMENTS = (ANALYSE, REMOVE, RESTORE)
 Actions = npt.NDArray[np.int64]
 
@@ -144,7 +145,8 @@ class PlanningDefender:
         self.spent.planned += len(asked)
         if not asked:
             return
-        screened = self._ask(known, asked, s.plan_screen, s.plan_turns)
+        turns = s.plan_turns if self._ask.value_scale else UNCLOSED * s.plan_turns
+        screened = self._ask(known, asked, s.plan_screen, turns)
         asked = [
             one._replace(actions=finalists(seen, s), number=number + 1)
             for one, seen in zip(asked, screened, strict=True)

@@ -138,7 +138,7 @@ class Scores:
     @property
     def gains(self) -> tuple[Gain, ...]:
         """By how much defenders beat the first one, on the same dice, against each attacker."""
-        return paired_gains(self.cells)
+        return () if self.config.elsewhere else paired_gains(self.cells)
 
     def _planning_lines(self) -> Iterator[str]:
         for name in self.names:
