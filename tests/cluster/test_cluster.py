@@ -36,13 +36,13 @@ pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]  # Ray's o
 
 SMALL: dict[str, Any] = {
     "num_envs": 20, "total_steps": 20 * 25 * 6, "update_steps": 25, "horizon": 40, "hidden": (16,),
-    "minibatch_size": 200, "checkpoint_every": 2, "k_epochs": 2, "num_samplers": 4, "algo": "ppo",
+    "minibatch_size": 200, "checkpoint_every": 2, "k_epochs": 2, "num_samplers": 2, "algo": "ppo",
 }  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Eight samplers on a busy machine take minutes to start."""
+    """Several samplers on a busy machine take minutes to start."""
     monkeypatch.setattr("phalanx.cluster.samplers.START_S", 600.0)
 
 
@@ -72,7 +72,7 @@ def theta(run: Run) -> Any:
 
 def test_the_layout_of_samplers_does_not_change_a_bit(cluster: Any, tmp_path: Path) -> None:
     local = train(small(tmp_path, "local"))
-    for samplers in (1, 4):
+    for samplers in (1, 3):  # 20 environments, or 6, 7 and 7
         config = small(tmp_path, f"{samplers}", runner="ray", num_samplers=samplers)
         run = train(config)
         assert np.array_equal(theta(run), theta(local))
@@ -204,8 +204,8 @@ def test_a_node_that_dies_costs_its_samplers_an_episode(cluster: Any, tmp_path: 
             cluster.remove_node(node, allow_graceful=False)
 
     config = small(
-        tmp_path, "node", runner="ray", num_samplers=8, cpus_per_sampler=1, total_steps=20 * 25 * 40
-    )
+        tmp_path, "node", runner="ray", num_samplers=4, cpus_per_sampler=2, total_steps=20 * 25 * 40
+    )  # one for each of the three nodes that stay
     run = train(config, on_update=kill)
     assert run.progress >= 1
     assert run.faults_recorded >= 1

@@ -18,7 +18,7 @@ from phalanx.cage2.rules.observation import TRUE
 from phalanx.cage2.rules.scenario import NUM_HOSTS
 from phalanx.cage2.rules.turn import play_turn
 from phalanx.compiled.bits import number
-from phalanx.compiled.rule import kernel, large_rule, rule
+from phalanx.compiled.rule import kernel, rule
 from phalanx.compiled.team import count_threads, join, leave, shard_start, take_chunk
 
 CHUNK = 128  # networks that a thread takes at a time
@@ -89,7 +89,7 @@ def write_truth_bytes(net: Network, row: Any) -> None:
     row[5] = AS_WORD[net.sessions >> 8] + AS_WORD[net.root >> 8]
 
 
-@large_rule
+@rule
 def begin_anew(net: Network, minds: Minds, i: int, odds: Any) -> None:
     net.episode += 1
     begin_episode(net, odds)
