@@ -64,7 +64,7 @@ def test_playing_on_from_a_state_is_the_game_itself(kind: str) -> None:
     starts = Starts(words_of(batch.nets).copy(), np.arange(5), first, known.minds, told)
     weights = np.linspace(1, 3, 30)
     assert defender.policy is not None
-    desks = make_desks(2, batch.kind, defender.useful, 1)
+    desks = make_desks(2, batch.kind, defender.policy.actions, defender.useful, 1)
     returns = play_on(ThreadTeam(2), desks, defender.policy, starts, Counted(weights, 99, 0.0))
     assert returns == pytest.approx(rest_of(batch, defender, weights))
     assert len(set(returns)) > 1

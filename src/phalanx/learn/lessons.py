@@ -23,6 +23,11 @@ class Lessons(NamedTuple):
     masks: npt.NDArray[np.bool_]  # [R, A]
     actions: npt.NDArray[np.uint8]  # [R]
 
+    def by_output(self, actions: npt.NDArray[np.int64]) -> "Lessons":
+        """For a learner whose outputs stand for these actions, ascending: their numbers instead."""
+        numbers = np.searchsorted(actions, self.actions).astype(np.uint8)
+        return Lessons(self.obs, np.ascontiguousarray(self.masks[:, actions]), numbers)
+
 
 def teach(
     stepper: Stepper,

@@ -16,7 +16,6 @@ from phalanx.cage2.belief import BeliefBatch, BeliefView
 from phalanx.cage2.history import History
 from phalanx.cage2.rules.belief import words_of
 from phalanx.cage2.rules.mind import Minds
-from phalanx.cage2.rules.network import mix
 from phalanx.cage2.rules.observation import NUM_BITS, OBS_SIZES, observation_kind
 from phalanx.cage2.rules.scenario import DEFAULT_RULES
 from phalanx.cage2.settings import DEFAULT_PRIOR
@@ -30,7 +29,6 @@ from phalanx.play.trained import TrainedDefender
 from phalanx.statistics import interval
 
 MOST_GAMES = 2**16  # for one question
-_WORD = 2**64 - 1
 
 Actions = npt.NDArray[np.int64]
 Returns = npt.NDArray[np.float64]
@@ -127,7 +125,9 @@ class WhatIf:
         self._team = ThreadTeam(threads if COMPILED else 1)
         kind = observation_kind(self.defender.observation)
         condition = policy.obs_size - OBS_SIZES[self.defender.observation]
-        self._desks = make_desks(self._team.num_threads, kind, self.defender.useful, condition)
+        self._desks = make_desks(
+            self._team.num_threads, kind, policy.actions, self.defender.useful, condition
+        )
 
     @property
     def value_scale(self) -> float:
@@ -187,7 +187,7 @@ def turn_weights(horizons: Sequence[int]) -> Returns:
 
 def _begin(belief: BeliefView, asked: Question, games: int) -> npt.NDArray[np.uint64]:
     """So many states, each as often as it is likely, as words [K, words]; each its own dice."""
-    die = int(mix(np.uint64((asked.stream + asked.number) & _WORD))) / 2**64
+    die = np.random.default_rng([asked.stream, asked.number]).random()
     up_to = np.cumsum(belief.weights)
     chosen = np.searchsorted(up_to, (np.arange(games) + die) / games * up_to[-1], side="right")
     states = belief.states[np.minimum(chosen, len(up_to) - 1)]

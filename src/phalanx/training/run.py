@@ -59,7 +59,9 @@ class Run:
         is_taught: bool = False,
     ) -> None:
         self.folder, self.recipe = folder, open_recipe(config, network)
-        self.taught = Taught(self.recipe.config) if is_taught else None
+        self.taught: Taught | None = None
+        if is_taught:
+            self.taught = Taught(self.recipe.config, self.recipe.sampler.actions)
         self.config, self.extension = self.recipe.config, self.recipe.extension
         self.source, self.learner = self.recipe.source, self.recipe.learner
         self.workers = self.source if config.algo == "a3c" else None

@@ -65,8 +65,9 @@ def teacher_seed(config: TrainConfig) -> int:
 class Taught:
     """The lessons of a run, and how they are learnt."""
 
-    def __init__(self, config: TrainConfig) -> None:
-        self.config = config
+    def __init__(self, config: TrainConfig, outputs: npt.NDArray[np.int64]) -> None:
+        """outputs: the action of each of the learner's outputs."""
+        self.config, self.outputs = config, outputs
         self.actions: Actions = np.zeros((config.horizon, config.teacher_episodes), np.uint8)
         self.lessons: Lessons | None = None
 
@@ -74,7 +75,7 @@ class Taught:
         if actions.shape != self.actions.shape or actions.max() >= NUM_ACTIONS:
             raise ValueError("the teacher's actions are none of this game")
         self.actions = actions
-        self.lessons = watch(self.config, actions)
+        self.lessons = watch(self.config, actions).by_output(self.outputs)
 
     def update(self, learner: PPO, rate: float, progress: float, update: int) -> dict[str, float]:
         """The steps of one update; what they gave, for updates.csv."""

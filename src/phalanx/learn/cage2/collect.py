@@ -63,8 +63,6 @@ def games_of(
 
     useful: bool [145], actions that may be chosen. actions: [A] of each of the policy's outputs.
     """
-    outputs = np.full(NUM_ACTIONS, NO_OUTPUT)
-    outputs[actions] = np.where(useful[actions], np.arange(len(actions)), NO_OUTPUT)
     return Games(
         batch.nets,
         batch.minds,
@@ -73,9 +71,16 @@ def games_of(
         orders,
         conducts,
         actions,
-        outputs,
+        outputs_of(actions, useful),
         condition,
     )
+
+
+def outputs_of(actions: Any, useful: Any) -> npt.NDArray[np.int64]:
+    """[145] the policy's output for each action, or NO_OUTPUT if it may not be chosen."""
+    outputs = np.full(NUM_ACTIONS, NO_OUTPUT)
+    outputs[actions] = np.where(useful[actions], np.arange(len(actions)), NO_OUTPUT)
+    return outputs
 
 
 class Shaping(NamedTuple):

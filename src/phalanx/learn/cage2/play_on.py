@@ -14,7 +14,7 @@ from phalanx.cage2.rules.belief import Beliefs, Prior, words_of
 from phalanx.cage2.rules.mind import Minds, make_minds
 from phalanx.cage2.rules.network import NETWORK
 from phalanx.cage2.rules.observation import write_truth
-from phalanx.cage2.rules.scenario import HOST_OF_ACTION, NUM_ACTIONS
+from phalanx.cage2.rules.scenario import HOST_OF_ACTION
 from phalanx.cage2.rules.scoring import CONDUCT, NO_ORDERS
 from phalanx.compiled.bits import number
 from phalanx.compiled.rule import kernel, records, rule
@@ -22,6 +22,7 @@ from phalanx.compiled.team import ThreadTeam, join, leave, next_piece
 from phalanx.learn.cage2.collect import (
     BLOCK,
     Games,
+    outputs_of,
     play_one,
     write_input,
     write_mask,
@@ -58,15 +59,23 @@ class Counted(NamedTuple):
 
 
 def make_desks(
-    threads: int, kind: int, useful: npt.NDArray[np.bool_], condition_size: int
+    threads: int,
+    kind: int,
+    actions: npt.NDArray[np.int64],
+    useful: npt.NDArray[np.bool_],
+    condition_size: int,
 ) -> Desks:
-    """For observations of a kind, and policies that choose from these actions."""
+    """For observations of a kind, and policies that have outputs for these actions.
+
+    useful: bool [145], actions that may be chosen.
+    """
     size = threads * BLOCK
     nets = records(size, NETWORK)
     nobody = Prior(records(1, NETWORK), np.ones(1))  # episodes begin elsewhere
     games = Games(
         nets, make_minds(size, kind, nobody), np.zeros(1, np.int64), False, NO_ORDERS,
-        records(1, CONDUCT), useful, np.zeros((size, condition_size), np.float32),
+        records(1, CONDUCT), actions, outputs_of(actions, useful),
+        np.zeros((size, condition_size), np.float32),
     )  # fmt: skip
     return Desks(games, words_of(nets))
 
@@ -116,7 +125,7 @@ def play_on_blocks(
     columns = np.empty(BLOCK * critic.sizes[0], np.float32)
     obs = np.zeros((BLOCK, actor.sizes[0]), np.float32)
     truth = np.zeros((BLOCK, extra), np.float32)
-    masks = np.empty((BLOCK, NUM_ACTIONS), np.bool_)
+    masks = np.empty((BLOCK, len(games.actions)), np.bool_)
     blocks = (size + BLOCK - 1) // BLOCK
     block, helped = next_piece(board, blocks, thread, 0)
     while block >= 0:
@@ -127,7 +136,7 @@ def play_on_blocks(
             desks.words[first + k] = starts.words[start + k]
             copy_mind(starts.minds, owner, games.minds, first + k)
             games.condition[first + k] = starts.told[owner]
-            write_mask(games.nets[first + k], games.useful, masks[k])
+            write_mask(games, games.nets[first + k], masks[k])
         playing = rows
         for t in range(counted.turns):
             logits = obs  # until there are some
@@ -143,9 +152,9 @@ def play_on_blocks(
                     continue
                 action = number(starts.actions[start + k])
                 if t > 0:
-                    action = most_likely(logits[k], masks[k])
+                    action = number(games.actions[most_likely(logits[k], masks[k])])
                 tenths, _no_order = play_one(games, net, first + k, action)
-                write_mask_of_host(net, number(HOST_OF_ACTION[action]), games.useful, masks[k])
+                write_mask_of_host(net, number(HOST_OF_ACTION[action]), games.outputs, masks[k])
                 returns[start + k] -= counted.weights[turn] * tenths / 10.0
                 if turn + 1 < last:
                     playing += 1
