@@ -42,8 +42,8 @@ class PlanConfig:
     plan_screen: Annotated[int, Within(2, MOST_GAMES), PLANNED] = 48
     """short games for each, all with the same dice"""
     plan_turns: Annotated[int, Within(1, MAX_HORIZON), PLANNED] = 12
-    """turns of a short game; then the critic says what is to come. Three times as many if the policy
-    has none that counts as planning does"""
+    """turns of a short game; then the critic says what is to come. Three times as many if the
+    policy has none that counts as planning does"""
     plan_gain: Annotated[float, Within(0, 1e3), PLANNED] = 0.05
     """points by which an action must do better than the policy's own in short games to go on"""
     plan_finalists: Annotated[int, Within(1, 144), PLANNED] = 3
