@@ -67,7 +67,9 @@ def asked_again(settings: Mapping[str, Any]) -> str:
 def _code_of(settings: Mapping[str, Any], names: tuple[str, ...] = NAMES_CODE) -> dict[str, Any]:
     """The settings that import something of the user's."""
     given = {name: settings[name] for name in names if settings.get(name) is not None}
-    return {k: value for k, value in given.items() if not NAMES_NONE.get(k, lambda _: False)(value)}
+    return {
+        k: value for k, value in given.items() if k not in NAMES_NONE or not NAMES_NONE[k](value)
+    }
 
 
 def _is_no_module(teacher: object) -> bool:

@@ -120,7 +120,7 @@ class SweepConfig:
     def trials(self) -> tuple[Trial, ...]:
         """Every combination with every seed, in order."""
         shared = {} if self.base is None else from_file(TrainConfig, config_path(self.base))
-        check_named(shared, self.values, self.base or "", "--over {}={}")
+        check_named(shared, self.values, self.base or "", "--over {}={}", also=("teacher",))
         check_cluster(shared, {"ray_address": self.ray_address}, self.base or "")
         for name in ("resume", "config", "name", "output_dir"):
             shared.pop(name, None)

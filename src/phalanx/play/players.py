@@ -92,7 +92,8 @@ def trained_player(name: str, defender: TrainedDefender) -> Player:
 
 def planning_player(name: str, defender: PlanningDefender) -> Player:
     def begin(seed: Sequence[int], _width: int, orders: Numbers | None, _sample: bool) -> Any:
-        defender.expect(*seed, orders)
+        game_seed, first = seed
+        defender.expect(game_seed, first, orders)
         return defender
 
     return replace(

@@ -16,6 +16,7 @@ from phalanx.cage2.belief import BeliefBatch, BeliefView
 from phalanx.cage2.history import History
 from phalanx.cage2.rules.belief import words_of
 from phalanx.cage2.rules.mind import Minds
+from phalanx.cage2.rules.network import NETWORK
 from phalanx.cage2.rules.observation import NUM_BITS, OBS_SIZES, observation_kind
 from phalanx.cage2.rules.scenario import DEFAULT_RULES
 from phalanx.cage2.settings import DEFAULT_PRIOR
@@ -190,7 +191,8 @@ def _begin(belief: BeliefView, asked: Question, games: int) -> npt.NDArray[np.ui
     die = np.random.default_rng([asked.stream, asked.number]).random()
     up_to = np.cumsum(belief.weights)
     chosen = np.searchsorted(up_to, (np.arange(games) + die) / games * up_to[-1], side="right")
-    states = belief.states[np.minimum(chosen, len(up_to) - 1)]
+    words = words_of(belief.states)[np.minimum(chosen, len(up_to) - 1)]
+    states = words.view(NETWORK)[:, 0]
     states["stream"] = np.uint64(asked.stream)
     states["episode"] = asked.number * MOST_GAMES + np.arange(games)
-    return words_of(states)
+    return words

@@ -48,14 +48,14 @@ def train(
         notebook.
     teacher: a defender whose decisions are learnt too, any that `phalanx.evaluate` takes.
     """
+    if teacher is not None:
+        config = dataclasses.replace(config, teacher=name_of(teacher))
     if config.resume is not None and not last_checkpoint(config.resume).is_file():
         raise RunError(
             f"there is no run with a checkpoint in {config.resume}; give a run folder to --resume"
         )
     if config.resume is None:
         start, teaching = find_start(config.start_from), open_teacher(config, teacher)
-        if teaching is not None and config.teacher is None:
-            config = dataclasses.replace(config, teacher=name_of(teacher))
         folder = open_new(config.output_dir, config.name)
     else:
         folder = RunFolder(config.resume, goes_on=True)
@@ -86,7 +86,7 @@ def train(
             config = dataclasses.replace(config, num_envs=size)
             measured = ", ".join(f"{n}: {speed / 1000:,.0f}" for n, speed in speeds.items())
             measured = f", by thousand turns/s measured here ({measured})"
-        run = Run(config, folder, network, config.teacher is not None)
+        run = Run(config, folder, network)
         at_end.callback(run.recipe.close)
         if config.config is not None and config.config in ZOO.values():
             run.notes.append(

@@ -33,7 +33,7 @@ from phalanx.training.recipe import Network, open_recipe
 from phalanx.training.saved_networks import as_flags, misfits
 from phalanx.training.schedules import entropy_weight_at, learning_rate_at, progress_of
 from phalanx.training.sources import InStep, Replay
-from phalanx.training.teacher import Taught
+from phalanx.training.teacher import Taught, is_taught
 from phalanx.training.teacher_config import TeacherConfig
 from phalanx.training.update_record import Episode, UpdateRecord, episodes_of, mean
 
@@ -52,15 +52,11 @@ class Run:
     """One training run: what it plays with, where it keeps things, and how far it has come."""
 
     def __init__(
-        self,
-        config: TrainConfig,
-        folder: RunFolder,
-        network: Network | None = None,
-        is_taught: bool = False,
+        self, config: TrainConfig, folder: RunFolder, network: Network | None = None
     ) -> None:
         self.folder, self.recipe = folder, open_recipe(config, network)
         self.taught: Taught | None = None
-        if is_taught:
+        if is_taught(config):
             self.taught = Taught(self.recipe.config, self.recipe.sampler.actions)
         self.config, self.extension = self.recipe.config, self.recipe.extension
         self.source, self.learner = self.recipe.source, self.recipe.learner

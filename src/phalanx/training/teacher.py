@@ -35,7 +35,7 @@ def open_teacher(config: TrainConfig, given: Any = None) -> Teacher | None:
 
     given: any defender that `phalanx.evaluate` takes.
     """
-    if given is None and config.teacher is None:
+    if given is None and not is_taught(config):
         return None
     if not TAUGHT.holds(config):
         raise ConfigError(f"a teacher has no effect here, it is for {TAUGHT.what}; leave it out")
@@ -48,6 +48,10 @@ def open_teacher(config: TrainConfig, given: Any = None) -> Teacher | None:
     module, _, opener = OPENER.partition(":")
     teacher: Teacher = getattr(import_module(module), opener)(config, given)
     return teacher
+
+
+def is_taught(config: TrainConfig) -> bool:
+    return config.teacher is not None and TAUGHT.holds(config)
 
 
 def name_of(given: Any) -> str:
