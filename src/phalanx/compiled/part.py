@@ -60,7 +60,7 @@ def _widest(t: Any) -> Any:
     return types.int64 if isinstance(t, types.Integer) and t.bitwidth < 64 else t
 
 
-class Part(JITCodeLibrary):
+class Part(JITCodeLibrary):  # type: ignore[misc]
     """Code that kernels link, and optimise."""
 
     def _optimize_final_module(self) -> None:
@@ -72,7 +72,7 @@ class Part(JITCodeLibrary):
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
-class PartLowering(NativeLowering):
+class PartLowering(NativeLowering):  # type: ignore[misc]
     """To LLVM's language, and no further."""
 
     _name = "phalanx_part_lowering"
@@ -87,7 +87,7 @@ class PartLowering(NativeLowering):
         return True
 
 
-class PartCompiler(CompilerBase):
+class PartCompiler(CompilerBase):  # type: ignore[misc]
     """Numba's own steps, but for the last."""
 
     def define_pipelines(self) -> list[Any]:
