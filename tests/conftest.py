@@ -1,8 +1,14 @@
-"""What holds for all tests: Ctrl-C is heard, and files that wait a lot come first."""
+"""What holds for all tests: Ctrl-C is heard, files that wait a lot come first, and small products
+of matrices are not shared among threads: these would wait for each other by spinning, and where
+several tests run at a time that takes fifty times as long as the products.
+"""
 
+import os
 import signal
 
 import pytest
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when numpy and scipy are imported
 
 
 def pytest_configure() -> None:

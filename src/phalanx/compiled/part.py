@@ -21,7 +21,10 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def as_part(function: Function, **options: Any) -> Function:
-    """A function for kernels, and for other functions of this kind; not for Python."""
+    """A function for kernels, and for other functions of this kind.
+
+    Called from Python, it is compiled by itself, as Numba does it.
+    """
     part = numba.njit(
         function,
         pipeline_class=PartCompiler,
@@ -32,8 +35,10 @@ def as_part(function: Function, **options: Any) -> Function:
         **options,
     )
     if not numba_config.DISABLE_JIT:
+        alone = numba.njit(function, error_model="numpy", **options)
         part.add_overload = partial(_add_overload, part)
         part.get_call_template = partial(_get_call_template, part.get_call_template)
+        part._compile_for_args = lambda *_unused_args: alone  # which is called then
     return part
 
 
@@ -55,7 +60,7 @@ def _widest(t: Any) -> Any:
     return types.int64 if isinstance(t, types.Integer) and t.bitwidth < 64 else t
 
 
-class Part(JITCodeLibrary):
+class Part(JITCodeLibrary):  # type: ignore[misc]
     """Code that kernels link, and optimise."""
 
     def _optimize_final_module(self) -> None:
@@ -67,26 +72,22 @@ class Part(JITCodeLibrary):
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
-class PartLowering(NativeLowering):
+class PartLowering(NativeLowering):  # type: ignore[misc]
     """To LLVM's language, and no further."""
 
     _name = "phalanx_part_lowering"
 
     def run_pass(self, state: Any) -> bool:
-        name = state.func_id.func_qualname
-        state.library = Part(state.targetctx.codegen(), name)
+        state.library = Part(state.targetctx.codegen(), state.func_id.func_qualname)
         state.flags.no_compile = True
         super().run_pass(state)
-
-        def refuse(*_unused_args: Any) -> None:
-            raise TypeError(f"{name} is a rule: kernels call it, and Python cannot")
-
-        state.targetctx.insert_user_function(refuse, state.cr.fndesc, [state.library])
-        state.cr = state.cr._replace(cfunc=refuse)
+        name = object()  # for Numba's tables, where a callable would stand
+        state.targetctx.insert_user_function(name, state.cr.fndesc, [state.library])
+        state.cr = state.cr._replace(cfunc=name)
         return True
 
 
-class PartCompiler(CompilerBase):
+class PartCompiler(CompilerBase):  # type: ignore[misc]
     """Numba's own steps, but for the last."""
 
     def define_pipelines(self) -> list[Any]:

@@ -10,13 +10,14 @@ from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
 import llvmlite.ir as ir
-import numba
 import numpy as np
 import numpy.typing as npt
 import scipy.linalg.cython_blas  # noqa: F401  the library of compiled matrix products
 from numba import types
 from numba.extending import intrinsic, overload
 from threadpoolctl import threadpool_limits
+
+from phalanx.compiled.part import as_part
 
 Floats = npt.NDArray[np.float32]
 Sizes = npt.NDArray[np.int64]  # [layers + 1]: in, hidden ..., out
@@ -41,9 +42,7 @@ def fast(function: Function) -> Function:
 
 
 def _compiled(function: Function, fastmath: set[str]) -> Function:
-    return numba.njit(
-        function, error_model="numpy", fastmath=fastmath, nogil=True, boundscheck=False
-    )
+    return as_part(function, fastmath=fastmath, boundscheck=False)
 
 
 def bits_as_float(bits: np.int32) -> np.float32:

@@ -107,7 +107,9 @@ def copy_first(network: Network) -> Floats:
     """
     n_in, n_out = network.sizes[0], network.sizes[1]
     first = np.empty((n_in, n_out), np.float32)
-    first[:] = network.theta[: n_in * n_out].reshape(n_in, n_out)
+    for k in range(n_in):
+        for c in range(n_out):
+            first[k, c] = network.theta[k * n_out + c]
     return first
 
 
@@ -133,4 +135,7 @@ def backward_lists(
     first[:] = 0
     for r in range(len(ends)):
         add_to_rows(first, lists.columns, lists.values, lists.starts[r], ends[r], dy[r])
-    grad[: first.size].reshape(first.shape)[:] = first
+    n_in, n_out = first.shape
+    for k in range(n_in):
+        for c in range(n_out):
+            grad[k * n_out + c] = first[k, c]
