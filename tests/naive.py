@@ -92,7 +92,7 @@ class History:
         """What `belief` observations show beside the hidden state."""
         now, hosts = len(self.actions), range(NUM_HOSTS)
         possible = [(h, d.name) for h in hosts for d in DECOYS if can_place(h, d.name, set())]
-        parts = [
+        parts: list[Any] = [
             self.bits,
             [float(name in self.decoys[h]) for h, name in possible],
             [float(bool(self.repairs["Restore"][h])) for h in hosts],

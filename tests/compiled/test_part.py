@@ -44,7 +44,7 @@ def test_a_rule_is_compiled_once_for_whole_numbers_and_once_for_dice() -> None:
     def same(x: Any) -> Any:
         return x
 
-    @numba.njit
+    @numba.njit  # type: ignore[untyped-decorator]
     def call(small: Any, wide: Any) -> Any:
         return same(small[0]), same(300), same(-1), same(wide[0])
 

@@ -31,7 +31,7 @@ def test_planning_mends_a_policy_that_only_sleeps() -> None:
     base = new_defender("memory")
     base.policy.actor[:] = 0  # type: ignore[union-attr]
     base.policy.actor[-145 + ACTION_SLEEP] = 1.0  # type: ignore[union-attr]
-    game = {"red_agent": "b_line", "horizon": 30, "episodes": 4}
+    game: dict[str, Any] = {"red_agent": "b_line", "horizon": 30, "episodes": 4}
     asleep = phalanx.evaluate(base, **game).cells[0].mean
     settings = PlanConfig(plan_screen=8, plan_turns=20, plan_confirm=8)
     planned = phalanx.evaluate(PlanningDefender(base, settings), **game).cells[0].mean
