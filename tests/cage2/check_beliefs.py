@@ -51,7 +51,7 @@ def judge_long(episodes: int, rules: str, prior: str) -> dict[str, float]:
         games.play(actions)
         beliefs.observe(actions, games.shown.obs)
         most = max(most, int(beliefs.beliefs.standing["count"].max()))
-        for i in np.flatnonzero(judged == turn):
+        for i in np.flatnonzero(judged == turn).tolist():
             (truth,) = hidden(games.nets[i : i + 1])
             possible, weights = hidden(beliefs[i].states), beliefs[i].weights
             ruled_out += truth not in possible

@@ -125,7 +125,7 @@ class TrainConfig(TeacherConfig):
 
     section("budget")
     total_episodes: Annotated[int | None, Within(1, 10**12), NO_STEPS] = by_env(
-        200_000, None, aliases=("--episodes",)
+        180_000, None, aliases=("--episodes",)
     )
     """when to stop"""
     total_steps: Annotated[int | None, Within(1, 10**14)] = by_env(
