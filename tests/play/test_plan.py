@@ -44,10 +44,15 @@ def test_without_a_sure_gain_the_policy_plays_as_it_would_alone() -> None:
 
 
 def test_plans_depend_on_the_seed_and_on_nothing_else() -> None:
-    some = returns("champion+plan", plan_gain=0.0, plan_margin=0.0)
-    assert some != returns("champion")
-    more = returns("champion+plan", plan_gain=0.0, plan_margin=0.0, episodes=5, num_threads=1)
-    assert more[:3] == some
+    settings, game = PlanConfig(**QUICK), {"red_agent": "b_line", "horizon": 25, "seed": 2}
+    (some,) = phalanx.evaluate(PlanningDefender(new_defender(), settings), episodes=3, **game).cells
+    assert some.planning is not None
+    assert some.planning["share_changed"] > 0
+    assert len(set(some.returns)) > 1
+    (more,) = phalanx.evaluate(
+        PlanningDefender(new_defender(), settings), episodes=20, num_threads=1, **game
+    ).cells
+    assert more.returns[:3].tolist() == some.returns.tolist()
 
 
 def test_after_a_surprise_the_policy_plays_alone() -> None:

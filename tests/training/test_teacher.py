@@ -45,7 +45,7 @@ def test_what_the_learner_may_not_do_is_left_out() -> None:
 
 
 def test_a_taught_run_learns_what_the_teacher_does(tmp_path: Path) -> None:
-    run = train(small(tmp_path, "taught", **TAUGHT))
+    run = train(small(tmp_path, "taught", **{**TAUGHT, "teacher_steps": 20}))
     losses, weights = (run.read_updates()[name] for name in ("teacher_loss", "teacher_weight"))
     assert losses[-1] < losses[0] - 0.3
     assert weights.tolist() == pytest.approx([1, 5 / 6, 4 / 6, 3 / 6, 2 / 6, 1 / 6], rel=1e-4)
