@@ -40,6 +40,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "cluster": {"settings", "compiled", "cage2", "envs", "learn", "training"},
     "show": {"cage2", "play", "search"},
     "verify": {"settings", "compiled", "cage2"},
+    "bound": {"settings", "compiled", "cage2"},
     "bench": {"settings", "compiled", "cage2", "envs", "learn", "training", "cluster"},
 }
 

@@ -255,7 +255,7 @@ def test_the_hash_is_that_of_the_folders_that_hold_compiled_code(
         shutil.copytree(kept.PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
         assert hash_of(package) == own
         for folder, is_compiled in {
-            "bench": True, "cage2": True, "compiled": True, "learn": True,
+            "bench": True, "bound": True, "cage2": True, "compiled": True, "learn": True,
             "envs": False, ".": False,
         }.items():  # fmt: skip
             before = hash_of(package)

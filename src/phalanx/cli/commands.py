@@ -48,6 +48,11 @@ COMMANDS = {
         "play.explain_config:ExplainConfig",
         "phalanx explain runs/first --red-agent b_line --plot first.png",
     ),
+    "bound": Command(
+        "Compute what no defender can beat: an upper bound on the mean return.",
+        "bound.config:BoundConfig",
+        "phalanx bound --red-agent b_line --horizon 30 50 100",
+    ),
     "search": Command(
         "Find the order of repair with the best return among those that a policy can follow.",
         "search.config:SearchConfig",

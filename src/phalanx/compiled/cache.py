@@ -25,7 +25,7 @@ from numba.core.serialize import dumps
 from phalanx.system import UNIX, Folder, is_ours, open_folder, take_lock
 
 PACKAGE = Path(__file__).parent.parent
-COMPILED_FOLDERS = ("bench", "cage2", "compiled", "learn")
+COMPILED_FOLDERS = ("bench", "bound", "cage2", "compiled", "learn")
 OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 DIGEST = hashlib.sha256
 TURN_S = 300.0  # how long another process, which may have been stopped, is waited for

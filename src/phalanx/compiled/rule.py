@@ -19,6 +19,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 COMPILED = not numba_config.DISABLE_JIT
 HOW_LONG = {  # by folder
+    "bound": "what explores the relaxed game, once; this takes half a minute",
     "cage2": "the simulator, once; this takes ten to twenty seconds",
     "learn": "what plays and learns, once; this takes half a minute, or more on a busy machine",
 }
