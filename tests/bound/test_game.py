@@ -103,8 +103,9 @@ def test_no_plan_of_two_turns_gets_more_than_a_position_is_worth(rules: str) -> 
     rng = np.random.default_rng(5)
     batch = Batch(60, red_agent="b_line", rules=rules, seed=9, num_threads=1)
     differences = []
-    for _turn in range(10):
-        batch.play(random_actions(rng, 60))
+    for _case in range(5):
+        for _turn in range(3):
+            batch.play(random_actions(rng, 60))
         chosen = batch.nets[rng.integers(60)][None].copy()
         position = game.positions_of(chosen)[0]
         blind, seeing = best_of_two_turns(chosen)
