@@ -53,6 +53,14 @@ def test_a_rule_is_compiled_once_for_whole_numbers_and_once_for_dice() -> None:
     assert kinds == {"int64", "uint64"}
 
 
+@needs_compiler
+def test_another_version_of_numba_compiles_in_its_own_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("phalanx.compiled.part.TRIED", (0, 0))
+    plain = as_part(lambda x: x + x)
+    assert type(plain.add_overload).__name__ == "method"  # type: ignore[attr-defined]
+    assert plain(21) == 42
+
+
 def test_a_rule_can_be_called_from_python() -> None:
     assert double(21) == 42
     assert double(0.25) == 0.5

@@ -19,12 +19,16 @@ from numba.core.typed_passes import NativeLowering
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+TRIED = (0, 68)  # what is below knows Numba from inside; other versions compile in their own way
+
 
 def as_part(function: Function, **options: Any) -> Function:
     """A function for kernels, and for other functions of this kind.
 
     Called from Python, it is compiled by itself, as Numba does it.
     """
+    if tuple(numba.version_info[:2]) != TRIED:
+        return numba.njit(function, inline="never", error_model="numpy", **options)
     part = numba.njit(
         function,
         pipeline_class=PartCompiler,
