@@ -176,7 +176,7 @@ def test_the_snippets_of_the_docs_run(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.syspath_prepend(tmp_path)
     assert means("mine:Blue")[1] > means("sleep")[1]
     others = [block for block in blocks if block != mine and "stable_baselines3" not in block]
-    assert len(others) == 2
+    assert len(others) == 3
     for block in others:
         exec(block, {})
 

@@ -56,7 +56,9 @@ def test_plans_depend_on_the_seed_and_on_nothing_else() -> None:
 
 
 def test_after_a_surprise_the_policy_plays_alone() -> None:
-    scores = phalanx.evaluate("champion+plan", **{**FEW, "red_agent": "sleep"})
+    planner = phalanx.load_defender("champion+plan")
+    planner.prior = "b_line"
+    scores = phalanx.evaluate(planner, **{**FEW, "red_agent": "sleep"})
     planning = scores.cells[0].planning
     assert planning is not None
     assert planning["decisions"] == 36

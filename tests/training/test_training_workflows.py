@@ -108,7 +108,8 @@ def test_a_run_can_begin_with_what_another_has_learnt(tmp_path: Path) -> None:
 
 
 def test_changing_only_the_order_changes_what_a_policy_does(tmp_path: Path) -> None:
-    run = train(small(tmp_path, "w", workflow="all", total_steps=96 * 25 * 20))
+    changes = {"workflow": "all", "observation": "history", "total_steps": 96 * 25 * 20}
+    run = train(small(tmp_path, "w", **changes))
     defender = load_defender(run.folder.path)
     obs = np.zeros((120, 172), np.float32)
     logits = defender.logits(np.hstack([obs, defender.told(120, np.arange(120))[:, :]]))

@@ -14,7 +14,7 @@ from phalanx.settings.fields import Within, checked
 @checked
 @dataclass(frozen=True, kw_only=True)
 class BoundConfig:
-    """Compute what no defender can beat: an upper bound on the mean return (docs/bounds.md)."""
+    """Compute what no defender can beat: an upper bound on the mean return."""
 
     red_agent: tuple[str, ...] = ("b_line", "meander")
     """attackers: b_line, meander, sleep"""

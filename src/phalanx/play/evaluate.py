@@ -90,8 +90,8 @@ def entry_of(one: Any, settings: dict[str, Any] | None = None) -> str | Player:
         return player_of(one)
     if one.config.env in CAGE2_ENVS:
         return trained_player(str(one.folder.path), defender_of(one))
-    if callable(one.config.env) or ":" in one.config.env:
-        (settings or {}).setdefault("env", one.config.env)  # the user named it, for training
+    if settings is not None and (callable(one.config.env) or ":" in one.config.env):
+        settings.setdefault("env", one.config.env)  # the user has named it, for training
     return str(one.folder.path)
 
 
