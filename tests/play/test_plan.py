@@ -44,7 +44,8 @@ def test_without_a_sure_gain_the_policy_plays_as_it_would_alone() -> None:
 
 
 def test_plans_depend_on_the_seed_and_on_nothing_else() -> None:
-    settings, game = PlanConfig(**QUICK), {"red_agent": "b_line", "horizon": 25, "seed": 2}
+    settings = PlanConfig(**QUICK)
+    game: dict[str, Any] = {"red_agent": "b_line", "horizon": 25, "seed": 2}
     (some,) = phalanx.evaluate(PlanningDefender(new_defender(), settings), episodes=3, **game).cells
     assert some.planning is not None
     assert some.planning["share_changed"] > 0
