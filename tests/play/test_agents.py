@@ -95,6 +95,35 @@ def test_bad_input_gets_one_line(
     assert error.count("\n") == 1
 
 
+def test_an_exported_policy_can_expect_other_attackers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = str(tmp_path / "wide.npz")
+    assert main(["export", "champion", file, "--prior", "b_line=0.9,coin=0.1"]) == 0
+    defender = phalanx.load_defender(file)
+    assert defender.prior == "b_line=0.9,coin=0.1"
+    known = defender.env_settings
+    assert known["prior"] == defender.prior
+    capsys.readouterr()
+    for run, prior, said in (
+        ("champion", "b_line=0.9", "must be 0 or more and sum to 1"),
+        ("champion", "nobody", "unknown red agent 'nobody'"),
+        (str(blind_run(tmp_path)), "b_line", "sees no belief"),
+    ):
+        assert main(["export", run, file, "--prior", prior]) == 2
+        error = capsys.readouterr().err
+        assert said in error
+        assert error.count("\n") == 1
+
+
+def blind_run(folder: Path) -> Path:
+    config = TrainConfig(
+        num_envs=20, total_episodes=20, hidden=(8,), observation="bits", output_dir=folder,
+        name="blind",
+    )  # fmt: skip
+    return train(config, progress=False).folder.path
+
+
 def test_an_agent_can_be_exported(tmp_path: Path) -> None:
     export(Path("champion"), tmp_path / "own.npz")
     ours, theirs = (load_checkpoint(path)[0] for path in (tmp_path / "own.npz", AGENTS["champion"]))

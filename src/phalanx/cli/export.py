@@ -4,6 +4,6 @@ from phalanx.play.export import ExportConfig, export
 
 
 def main(config: ExportConfig) -> int:
-    export(config.run, config.file)
+    export(config.run, config.file, config.prior)
     print(f"{config.file}: {config.file.stat().st_size / 1000:.0f} kB")
     return 0

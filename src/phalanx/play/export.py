@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from phalanx.agents import agent_path
+from phalanx.cage2.settings import red_agent_weights
 from phalanx.errors import CheckpointError, ConfigError
 from phalanx.files import check_writable
 from phalanx.settings.fields import checked
@@ -21,8 +22,13 @@ class ExportConfig:
     """run folder, checkpoint, or an agent that comes with phalanx"""
     file: Path = field(metadata={"positional": True})
     """where to write it, such as agent.npz"""
+    prior: str | None = None
+    """attackers that its belief expects from now on, such as b_line=0.5,meander=0.4,coin=0.1; those
+    of its training if not given"""
 
     def __post_init__(self) -> None:
+        if self.prior is not None:
+            red_agent_weights(self.prior)
         if not last_checkpoint(agent_path(self.run)).exists():
             raise ConfigError(f"there is no run or checkpoint {self.run}")
         if self.file.suffix != ".npz":
@@ -30,9 +36,15 @@ class ExportConfig:
         check_writable(self.file)
 
 
-def export(run: Path, file: Path) -> None:
+def export(run: Path, file: Path, prior: str | None = None) -> None:
+    """prior: whom the policy's belief is to expect, instead of those of its training."""
     arrays, facts = load_checkpoint(last_checkpoint(agent_path(run)))
     learnt = {k: v for k, v in arrays.items() if k.startswith(LEARNT)}
     if not learnt:
         raise CheckpointError(f"{run} is no checkpoint of a training run (it has no weights)")
-    save_checkpoint(file, learnt, {name: facts[name] for name in KEPT if name in facts})
+    kept = {name: facts[name] for name in KEPT if name in facts}
+    if prior is not None:
+        if kept["config"].get("observation") != "belief":
+            raise ConfigError(f"the policy of {run} sees no belief; leave out --prior")
+        kept["config"] = {**kept["config"], "prior": prior}
+    save_checkpoint(file, learnt, kept)
