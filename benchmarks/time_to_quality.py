@@ -21,7 +21,7 @@ from phalanx.training.config import TrainConfig
 from phalanx.training.loop import train
 from phalanx.training.run import Run
 
-GOALS = (-54.57, -46.0, -45.0, -44.0)
+GOALS = (-54.57, -46.0, -44.0, -43.0, -42.0)
 
 
 def score(run: Run, episodes: int) -> float:
@@ -47,7 +47,8 @@ def main() -> None:
             print(f"{spent:6.0f} s {episodes:8,} episodes: {total:.2f}", flush=True)
 
     settings = yaml.safe_load(args.config.read_text())
-    settings["hidden"] = tuple(settings["hidden"])
+    if "hidden" in settings:
+        settings["hidden"] = tuple(settings["hidden"])
     with tempfile.TemporaryDirectory() as place:
         config = TrainConfig(**settings, seed=args.seed)
         folder = args.output_dir or Path(place)

@@ -38,8 +38,9 @@ from phalanx.training.config import TrainConfig
 from phalanx.training.recipe import choose_num_envs, open_recipe
 
 REFERENCE = TrainConfig(
-    observation="bits", condition=(1.0, *[0.0] * 24), critic_truth=False, actions="all",
-    turn_weights="flat", restore_curriculum=0.0, total_episodes=1_000_000_000,
+    red_agent="b_line=0.5,meander=0.5", observation="bits", condition=(1.0, *[0.0] * 24),
+    critic_truth=False, actions="all", turn_weights="flat", restore_curriculum=0.0,
+    minibatch_size=4096, total_episodes=1_000_000_000,
 )  # fmt: skip
 SIZES = (256, 512, 1024, 2048, 4096)
 MINIBATCHES = (1024, 4096, 25600)
