@@ -14,6 +14,7 @@ import phalanx
 from phalanx.cage2 import Cage2VectorEnv, make_defender
 from phalanx.cage2.cyborg import CyborgAgent
 from phalanx.cage2.rules.scenario import NUM_ACTIONS, action_index
+from phalanx.cage2.settings import DEFAULT_RED_AGENTS
 from phalanx.cli.commands import main
 from phalanx.errors import ActionError, CheckpointError, ConfigError
 from phalanx.play.trained import load_defender
@@ -268,18 +269,18 @@ def test_other_rules_than_those_of_the_training_are_named(
 def test_a_policy_says_which_environment_it_knows() -> None:
     defender = load_defender("champion-final")
     assert defender.env_settings == {
-        "observation": "memory", "horizon": 100, "rules": "2.1-final"
+        "observation": "belief", "horizon": 100, "rules": "2.1-final", "prior": DEFAULT_RED_AGENTS
     }  # fmt: skip
     envs = Cage2VectorEnv(3, **defender.env_settings)
     obs, _ = envs.reset()
     assert defender.act(obs, masks=envs.action_masks()).shape == (3,)
     bits, _ = Cage2VectorEnv(3).reset()
-    wanted = r"sees memory \(254 numbers\), got 52 = bits; make .* observation='memory'"
+    wanted = r"sees belief \(456 numbers\), got 52 = bits; make .* observation='belief'"
     with pytest.raises(ConfigError, match=wanted):
         defender.act(bits, masks=envs.action_masks())
     with pytest.raises(ConfigError, match=r"got 60;"):
         defender.act(np.zeros((3, 60), np.float32))
-    with pytest.raises(ConfigError, match=r"must be \[networks, 254\]"):
+    with pytest.raises(ConfigError, match=r"must be \[networks, 456\]"):
         defender.act(obs[0])
     with pytest.raises(ConfigError, match="got 172 = history"):
         CyborgAgent(defender, observation="history").get_action(np.zeros(52))
@@ -459,7 +460,7 @@ def test_a_file_cannot_name_a_network(tampered: Any, capsys: pytest.CaptureFixtu
         {"hidden": [10**9]},
         {"hidden": [10**15, 10**15]},
         {"observation": "history"},
-        {"critic_truth": False},
+        {"critic_truth": True},
         {"env": "CartPole-v1", "hidden": [10**9]},
         {"env": "phalanx/Cage2-v0", "hidden": [10**9]},
         {"env": "phalanx/Cage2-v0", "learner": "torch", "hidden": [10**9]},

@@ -40,7 +40,7 @@ def test_planning_mends_a_policy_that_only_sleeps() -> None:
 
 
 def test_without_a_sure_gain_the_policy_plays_as_it_would_alone() -> None:
-    assert returns("champion+plan", plan_margin=100.0) == returns("champion")
+    assert returns("champion+plan", plan_gain=1000.0) == returns("champion")
 
 
 def test_plans_depend_on_the_seed_and_on_nothing_else() -> None:
@@ -73,7 +73,9 @@ def test_planning_beside_the_original_is_planning_in_phalanx() -> None:
     assert not isinstance(base, PlanningDefender)
     here = PlanningDefender(base, settings)
     agent = CyborgAgent(PlanningDefender(base, settings))
-    batch = Batch(1, red_agent="meander", observation="memory", seed=6, same_step=False)
+    batch = Batch(
+        1, red_agent="meander", observation="belief", prior=base.prior, seed=6, same_step=False
+    )
     for episode in range(2):
         for _ in range(8):
             action = here.act(batch.shown.obs, masks=batch.action_masks())
@@ -89,9 +91,9 @@ def test_a_planner_is_loaded_by_its_name() -> None:
     planner = phalanx.load_defender("champion+plan")
     assert isinstance(planner, PlanningDefender)
     assert planner.env_settings == phalanx.load_defender("champion").env_settings
-    planner.act(np.zeros((2, 254), np.float32))
+    planner.act(np.zeros((2, 456), np.float32))
     with pytest.raises(ConfigError, match="2 episodes are under way, got 3"):
-        planner.act(np.zeros((3, 254), np.float32))
+        planner.act(np.zeros((3, 456), np.float32))
 
 
 def test_a_folder_of_that_name_is_what_it_is(

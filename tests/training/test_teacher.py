@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import phalanx
+from phalanx.cage2.rules.observation import PASSED
 from phalanx.cli.commands import main
 from phalanx.errors import CheckpointError, ConfigError
 from phalanx.play.lessons import open_teacher
@@ -24,14 +25,17 @@ TAUGHT: dict[str, Any] = {"teacher": "champion", "teacher_episodes": 6, "teacher
 
 
 def test_lessons_are_what_the_learner_would_see_and_the_teacher_did() -> None:
-    config = TrainConfig(**TAUGHT, observation="memory", horizon=30, condition=(0.5,))
+    champion = load_defender("champion")
+    config = TrainConfig(**TAUGHT, prior=champion.prior, horizon=30, condition=(0.5,))
     actions = open_teacher(config)()
     assert actions.shape == (30, 6)
-    lessons, champion = watch(config, actions), load_defender("champion")
-    assert lessons.obs.shape == (180, 255)
+    lessons = watch(config, actions)
+    assert lessons.obs.shape == (180, 457)
     assert (lessons.obs[:, -1] == 0.5).all()
     shown = lessons.obs[:, :-1].copy()
-    shown[:, 171] *= 30 / 100  # the share of the horizon that is gone; the champion's is 100 turns
+    shown[:, PASSED] *= (
+        30 / 100
+    )  # the share of the horizon that is gone; the champion's is 100 turns
     assert np.array_equal(champion.act(shown, masks=lessons.masks), lessons.actions)
 
 

@@ -305,7 +305,7 @@ def test_curves_are_there_for_tensorboard(tmp_path: Path) -> None:
 
 def test_training_begins_with_the_champion_and_a_fresh_optimiser(tmp_path: Path) -> None:
     config = small(
-        tmp_path, "run", start_from="champion", hidden=(64, 64), observation="memory",
+        tmp_path, "run", start_from="champion", hidden=(64, 64), observation="belief",
         total_steps=96 * 25, learning_rate=1e-9, final_learning_rate=1e-9,
     )  # fmt: skip
     run = train(config)
