@@ -40,8 +40,7 @@ def test_planning_mends_a_policy_that_only_sleeps() -> None:
 
 
 def test_without_a_sure_gain_the_policy_plays_as_it_would_alone() -> None:
-    few = {"plan_margin": 100.0, "plan_confirm": 192}  # eight games can all gain the same by chance
-    assert returns("champion+plan", **few) == returns("champion")
+    assert returns("champion+plan", plan_margin=100.0) == returns("champion")
 
 
 def test_plans_depend_on_the_seed_and_on_nothing_else() -> None:
@@ -123,6 +122,13 @@ def test_the_winner_is_the_best_of_those_that_are_surely_better() -> None:
     assert winner(outcomes(small, sure, unsure), margin=2.0) == 2
     assert winner(outcomes(unsure), margin=2.0) == 0
     assert winner(outcomes([-1.0, -1.0]), margin=0.0) == 0
+
+
+def test_a_gain_that_a_few_games_agree_on_is_not_certain() -> None:
+    own = np.array([-9.0, -3.0, -12.0, -5.0, -2.0, -8.0, -4.0, -10.0])  # spread 3.6 in 8 games
+    some, large = (Outcomes(np.arange(2), np.stack([own, own + gain])) for gain in (0.5, 1.0))
+    assert winner(some, margin=2.0) == 0
+    assert winner(large, margin=2.0) == 1
 
 
 def test_gains_are_told_on_the_same_dice(

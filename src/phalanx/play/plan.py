@@ -195,9 +195,14 @@ def finalists(screened: Outcomes, settings: PlanConfig) -> Actions:
 
 
 def winner(played: Outcomes, margin: float) -> int:
-    """The best action that is better than the first by so many standard errors; else the first."""
-    gains = played.returns - played.returns[0]
-    errors = gains.std(axis=1, ddof=1) / gains.shape[1] ** 0.5
+    """The best action that is better than the first by so many standard errors; else the first.
+
+    Gains that are the same in all n games are not certain: what was not seen may still happen once
+    in n, and change as much as games differ, so no error is below their spread / n.
+    """
+    gains, games = played.returns - played.returns[0], played.returns.shape[1]
+    errors = gains.std(axis=1, ddof=1) / games**0.5
+    errors = np.maximum(errors, played.returns[0].std(ddof=1) / games)
     is_sure = gains.mean(axis=1) > margin * errors
     return int(np.where(is_sure, gains.mean(axis=1), 0.0).argmax())
 
