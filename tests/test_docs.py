@@ -2,20 +2,23 @@
 
 import re
 from fnmatch import fnmatch
+from functools import cache
 from pathlib import Path
 
 import pytest
 
+from tests.docs.blocks import DOCUMENTS
 from tests.fuzz.__main__ import COUNTS
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "phalanx"
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
-DOCUMENTS = [
-    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),
-    *sorted((ROOT / "docs").glob("*.md")),
-]
-NOT_OURS = {"mine.py", "yaml.py"}  # files of a user that documents speak of
+# Files of users, and of other projects, that documents speak of.
+NOT_OURS = {
+    "mine.py", "yaml.py", "my_module.py", "quiet.py", "patrol.py", "guard.py", "evaluation.py",
+    "train_timed.py", "workflow_rl/parallel_train_workflow_rl.py",
+    "workflow_rl/executor_async_train_workflow_rl.py",
+}  # fmt: skip
 
 
 def is_there(name: str) -> bool:
@@ -35,7 +38,7 @@ def test_every_test_that_a_document_names_is_there(document: str) -> None:
     assert [name for name in promised if not any(fnmatch(known, name) for known in names)] == []
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_file_that_a_document_names_is_there(document: Path) -> None:
     words = document.read_text()
     named = re.findall(r"(?<![\w/.*])((?:[\w-]+/)*[\w-]+\.py)\b", words)
@@ -45,9 +48,25 @@ def test_every_file_that_a_document_names_is_there(document: Path) -> None:
     assert [link for link in linked if not (document.parent / link).exists()] == []
 
 
+@cache
+def places_of(document: Path) -> set[str]:
+    """The headings of a document, as links name them in the repository and on the site."""
+    text = re.sub(r"^ *```.*?^ *```$", "", document.read_text(), flags=re.MULTILINE | re.DOTALL)
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", one.strip().lower()).replace(" ", "-") for one in headings}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_place_that_a_document_links_to_is_there(document: Path) -> None:
+    links = re.findall(r"\]\(([^)#:\s]*)#([^)]+)\)", document.read_text())
+    for link, place in links:
+        aim = (document.parent / link).resolve() if link else document
+        assert aim.suffix != ".md" or place in places_of(aim), f"{link}#{place}"
+
+
 def test_the_layout_shows_every_room() -> None:
     rooms = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
-    layout = (ROOT / "docs" / "how-it-works.md").read_text().partition("\n## Layout\n")[2]
+    layout = (ROOT / "docs" / "layout.md").read_text()
     shown = set(re.findall(r"── (\w+)/", layout))
     assert shown == rooms
 
@@ -67,6 +86,6 @@ def test_where_is_answers_by_at_most_two_files_that_hold_it() -> None:
 
 
 def test_as_many_files_are_damaged_as_is_said() -> None:
-    words = " ".join((ROOT / "docs" / "how-it-works.md").read_text().split())
+    words = " ".join((ROOT / "docs" / "files-and-trust.md").read_text().split())
     said = "{checkpoints:,} checkpoints, {configs:,} configs and {traces:,} recordings"
     assert said.format(**COUNTS) in words

@@ -201,7 +201,7 @@ class TrainConfig(TeacherConfig):
     pg_rho_bar: Annotated[float, Above(0, 1e6), IMPALA] = 1.0
     """impala: bound of the importance weights of the policy's gradient"""
     network: str | None = None
-    """a torch network of your own, as module:factory; see docs/how-it-works.md"""
+    """a torch network of your own, as module:factory; see docs/recipes/own-network.md"""
     learner: Annotated[str, OneOf("auto", "compiled", "torch")] = "auto"
     """compiled: fused kernels on the CPU; torch: plain autograd, for cuda and your own networks"""
     device: Annotated[str, OneOf("auto", "cpu", "cuda")] = "auto"

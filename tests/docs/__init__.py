@@ -1,0 +1,1 @@
+"""The documents: what they say can be run, and the site that is made of them."""
