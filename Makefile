@@ -30,9 +30,8 @@ lint: $(VENV)/lint               ## ruff and mypy
 bench: $(VENV)/core              ## measure the simulator
 	$(BIN)/phalanx bench sim
 
-docs: $(VENV)/docs               ## the API reference, from docstrings, into docs/api
-	rm -rf docs/api
-	$(BIN)/python docs/reference/build.py
+docs: $(VENV)/docs               ## build the site into build/site, and check its links
+	$(BIN)/python -m docsite
 
 dist: $(VENV)/dist               ## build sdist and wheel, and try the wheel in an empty environment
 	rm -rf dist
@@ -40,7 +39,7 @@ dist: $(VENV)/dist               ## build sdist and wheel, and try the wheel in 
 	.ci/try_wheel
 
 clean:           ## remove everything that was installed or cached here
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist docs/api
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build
 
 $(VENV)/core: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

@@ -41,7 +41,9 @@ def add_flags(parser: ArgumentParser, config: type, everything: bool = False) ->
     for name, (section, is_rare, text) in helps.items():
         item = config.__dataclass_fields__[name]  # type: ignore[attr-defined]
         kind, many = _kind_of(config, name)
-        text = SUPPRESS if is_rare and not everything else text + _default_text(item)
+        default = default_of(item)
+        text = f"{text} (default: {default})" if default else text
+        text = SUPPRESS if is_rare and not everything else text
         metavar = item.metadata.get("metavar", name.upper())
         options: dict[str, Any] = {"help": text.replace("%", "%%"), "metavar": metavar}
         if item.metadata.get("positional"):
@@ -203,7 +205,8 @@ def _convert(name: str, kind: Any, text: str) -> Any:
         raise ConfigError(f"--{_dashed(name)}: {text!r:.80} is {what}") from None
 
 
-def _default_text(item: Any) -> str:
+def default_of(item: Any) -> str:
+    """The default of a field in words, with what it depends on; empty if there is none."""
     if "cage2" in item.metadata:
         pair = {"cage2": item.metadata["cage2"], "others": item.metadata["other"]}
         words = [f"{value} for {which}" for which, value in pair.items() if value is not None]
@@ -215,11 +218,11 @@ def _default_text(item: Any) -> str:
         for task in ("continuous", "images"):
             if task in item.metadata:
                 both = f"{both}; ppo, {task} {item.metadata[task]}"
-        return f" (default: {both})"
+        return str(both)
     if item.default in (dataclasses.MISSING, None, "", ()):
         return ""
     value = item.default
-    return f" (default: {' '.join(map(str, value)) if isinstance(value, tuple) else value})"
+    return " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def _dashed(name: str) -> str:
