@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 from docsite.__main__ import build
 from docsite.check import faults_of
+from docsite.columns_pages import columns_table
 from docsite.settings_pages import as_text, kind_of, settings_page
 from docsite.stage import FROM_ROOT, for_site, listed, navigation, pages, site_link
 
 from phalanx.cli.commands import COMMANDS
+from phalanx.search.surrogate import Visit
 from phalanx.settings.fields import Above, OneOf, OrWord, Within
 from phalanx.settings.flags import flags_of, helps_of
 from phalanx.training.columns import EXPLAINED
@@ -96,6 +98,8 @@ def test_every_column_is_on_the_page_of_the_run_folder(site: Path) -> None:
     text = re.sub(r"<[^>]+>", "", (site / "run-folder.html").read_text())
     for table in EXPLAINED.values():
         assert [name for name in table if name not in text] == []
+    columns = [item.name for item in fields(Visit)]
+    assert re.findall(r"^\| `(\w+)` \| \w.+ \|$", columns_table("search"), re.MULTILINE) == columns
 
 
 def test_links_of_the_repository_become_links_of_the_site() -> None:

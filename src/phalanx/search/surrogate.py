@@ -21,37 +21,51 @@ class Visit:
     """One order that was tried: a row of search.csv."""
 
     iteration: int
+    """its place among the orders that were tried, from 1"""
     shard: str
+    """the part of a search that tried it, such as 1/2"""
     workflow: Annotated[int, Within(0, NUM_ORDERS - 1)]
+    """the order's number, from 0 to 119"""
     order: str
+    """the order in words, the most urgent unit type first"""
     chosen_by: str
     """named, gp_ucb or exhaustive"""
     acquisition: float | None
     """why it was chosen: the upper bound of its return, as far as it may pass the gate"""
     posterior_mean: float | None
+    """the return that was expected of it before it was tried"""
     posterior_std: float | None
+    """how uncertain that was, as a standard deviation"""
     chance_of_passing: float | None
+    """how likely it seemed that it would pass the gate"""
     top_three: str
     """the numbers of the orders with the best bounds"""
     measured_return: float
+    """mean return of the episodes by which it was measured"""
     stderr: float
+    """standard error of that mean"""
     compliance: float | None
+    """share of all fixes that followed the order; empty without a fix"""
     fixes_per_episode: float
+    """fixes in an episode, on average"""
     share_without_fix: float
+    """share of episodes without any fix"""
     passed: bool
     """the gate: compliance and fixes are high enough"""
     stopped_by: str
     """what ended its own training: gate, plateau, cap, or none if it had none"""
     trained_episodes: int
+    """episodes of its own training"""
     measured_episodes: int
-    """by which return and compliance were measured"""
+    """episodes by which return and compliance were measured"""
     episodes: int
-    """all that were played for it"""
+    """all episodes that were played for it"""
     total_episodes: int
-    """of the search so far"""
+    """episodes of the search so far"""
     model_updated: bool
     """whether its return entered the model; that of a policy which failed the gate does not"""
     seconds: float
+    """how long it took"""
 
 
 class Surrogate:
