@@ -1,7 +1,11 @@
 """Small episodes for tests of the viewer, on networks of any size: made up, but by the contract."""
 
+import copy
 import random
 from typing import Any
+
+from phalanx.show.page import page
+from phalanx.show.viewer import REPLAY_PAGE, VIEWER_SCRIPTS, VIEWER_STYLES
 
 VERBS = ("Analyse", "Remove", "DecoyApache", "DecoyHarakaSMPT", "DecoyTomcat", "Restore")
 DECOYS = ("Apache", "HarakaSMPT", "Tomcat")
@@ -15,16 +19,16 @@ def trajectory(
     seed: int = 0,
     plays: int = 1,
     name: str = "",
-    **without: bool,
+    without: tuple[str, ...] = (),
 ) -> Trajectory:
     """An episode on subnets of so many hosts, red beginning in the first.
 
-    name: appended to the names of hosts, subnets, policy and attacker. without: belief, likely,
-    value, what_if, regret or remembered set to False leave that out.
+    name: appended to the names of hosts, subnets, policy and attacker. without: what is left out,
+    of belief, remembered, likely, value, what_if and regret.
     """
     names = ("User", "Enterprise", "Operational", "Lab", "Cloud")
     hosts: list[dict[str, Any]] = []
-    groups = []
+    groups: list[dict[str, Any]] = []
     for index, count in enumerate(subnets):
         first = len(hosts)
         called = names[index % len(names)]
@@ -34,7 +38,7 @@ def trajectory(
         ]
         groups.append({"name": called + name, "hosts": list(range(first, len(hosts)))})
     verbs = [f"{verb} {host['name']}" for verb in VERBS for host in hosts]
-    starts = [group["hosts"][0] for group in groups]
+    starts: list[int] = [group["hosts"][0] for group in groups]
     scenario = {
         "rules": "2.1-leaderboard",
         "horizon": turns,
@@ -61,7 +65,7 @@ def _play(
     seed: int,
     number: int,
     name: str,
-    without: dict[str, bool],
+    without: tuple[str, ...],
 ) -> dict[str, Any]:
     dice = random.Random(seed)
     count = len(scenario["hosts"])
@@ -188,7 +192,7 @@ def _play(
         best = max(rows, key=lambda row: row[4] if row[0] != action else -99)
         told["regret"].append(None if skipped else [max(0.0, best[4]), best[5], best[6]])
     for key in ("likely", "value", "what_if", "regret"):
-        if without.get(key) is False:
+        if key in without:
             told[key] = None
     return {
         "policy": ("champion", "cardiff-like")[number] + name,
@@ -199,9 +203,36 @@ def _play(
         "return": round(sum(told["reward"]), 1),
         "states": {
             **states,
-            "remembered": None if without.get("remembered") is False else remembered,
+            "remembered": None if "remembered" in without else remembered,
             "service": service,
-            "belief": None if without.get("belief") is False else {**belief, "surprises": 0},
+            "belief": None if "belief" in without else {**belief, "surprises": 0},
         },
         "turns": {**told, "red_success": success},
     }
+
+
+def replay_html(trajectory: Any) -> str:
+    """A page that is a replay of it."""
+    return page(
+        "Replay",
+        '<main id="replay"></main>',
+        styles=VIEWER_STYLES,
+        scripts=[*VIEWER_SCRIPTS, REPLAY_PAGE],
+        data={"trajectory": trajectory},
+    )
+
+
+def shortened(trajectory: Trajectory, turns: int) -> Trajectory:
+    """The first turns of it, as while a game is being played."""
+    cut = copy.deepcopy(trajectory)
+    for play in cut["plays"]:
+        play["turns"] = {key: column and column[:turns] for key, column in play["turns"].items()}
+        play["states"] = {key: _first(column, turns + 1) for key, column in play["states"].items()}
+        play["return"] = round(sum(play["turns"]["reward"]), 1)
+    return cut
+
+
+def _first(column: Any, count: int) -> Any:
+    if isinstance(column, dict):
+        return {key: _first(inner, count) for key, inner in column.items()}
+    return column[:count] if isinstance(column, list | str) else column
