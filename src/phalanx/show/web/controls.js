@@ -12,7 +12,7 @@
     const buttons = {};
     const make = (name, label, act, { icon = null, keys = null } = {}) => {
       buttons[name] = el('button', {
-        type: 'button', class: icon ? 'icon' : 'jump', 'data-control': name, 'aria-label': icon ? label : null,
+        type: 'button', class: icon ? 'icon' : 'jump', 'data-control': name, 'aria-label': label,
         'aria-keyshortcuts': keys, title: icon && keys ? `${label} (${keys})` : icon ? label : null,
         on: { click: () => { if (buttons[name].getAttribute('aria-disabled') !== 'true') act(); } },
       }, icon ? shape(icon) : el('span', { text: label }));

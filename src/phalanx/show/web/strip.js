@@ -118,6 +118,9 @@
       cursor.box.setAttribute('x', flag - 17);
       cursor.label.setAttribute('x', flag);
       write(cursor.label, String(shown));
+      for (const mark of plot.querySelectorAll('.axis')) { // no number half behind the handle
+        mark.classList.toggle('covered', Math.abs(Number(mark.getAttribute('x')) - flag) < 32);
+      }
       const [left, room] = [scroller.scrollLeft, scroller.clientWidth];
       if (middle < left + 24 || middle > left + room - 24) scroller.scrollLeft = middle - room / 2;
     }

@@ -59,6 +59,7 @@
       this.length = Math.max(0, told);
       const promised = Math.max(play.states.access.length - 1, ...columns.map((column) => column.length));
       this.broken = promised > this.length;
+      this.states = []; // as they were asked for
       this.sums = [0];
       for (let turn = 1; turn <= this.length; turn++) this.sums.push(this.sums[turn - 1] + play.turns.reward[turn - 1]);
       const tenths = (play.turns.reward || []).every((reward) => Math.abs(reward * 10 - Math.round(reward * 10)) < 1e-6);
@@ -78,8 +79,13 @@
 
     /** What is true and what blue was shown after a turn; 0 is the beginning. */
     state(turn) {
-      const { states } = this.record;
       const at = Math.min(turn, this.length);
+      this.states[at] ??= this.readState(at);
+      return this.states[at];
+    }
+
+    readState(at) {
+      const { states } = this.record;
       const hosts = this.scenario.hosts.length;
       const row = (column) => spread(column && column[at], hosts);
       const hidden = (column) => row(this.blind ? null : column);
