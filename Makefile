@@ -5,16 +5,19 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help train test fuzz mutants lint bench docs dist clean
+.PHONY: help train test test-browser fuzz mutants lint bench docs dist clean
 
 help:            ## list the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 16
 
 train: $(VENV)/core              ## install, then train a defender for about three minutes
 	$(BIN)/phalanx train
 
 test: $(VENV)/test               ## install, then run all tests
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+
+test-browser: $(VENV)/test       ## run the tests of pages, and insist on a browser
+	PHALANX_BROWSER=1 $(BIN)/python -m pytest -m browser
 
 fuzz: $(VENV)/test               ## play 8,000 damaged and hostile files (half an hour)
 	$(BIN)/python -m tests.fuzz
