@@ -10,7 +10,7 @@ from phalanx.errors import TraceError
 from phalanx.show.trajectory import Recorder
 from phalanx.verify.replay import VerifyResult, begin_recorded, loaded_dice
 from phalanx.verify.replay import replay as replay_all
-from phalanx.verify.traces import Traces, read_folder
+from phalanx.verify.traces import Traces, read_traces
 
 
 def record_trace(path: Path, episode: int, red_agent: str | None = None) -> Recorder:
@@ -25,7 +25,7 @@ def record_trace(path: Path, episode: int, red_agent: str | None = None) -> Reco
     turns = len(one.steps["blue"])
     nets["horizon"] = turns
     recorder = Recorder(
-        nets, policy="recorded", seed=0, episode=episode, source="trace", horizon=turns
+        nets, policy="recorded", seed=None, episode=episode, source="trace", horizon=turns
     )
     for turn in range(turns):
         step = {name: values[turn : turn + 1] for name, values in one.steps.items()}
@@ -35,18 +35,18 @@ def record_trace(path: Path, episode: int, red_agent: str | None = None) -> Reco
 
 def find_episode(path: Path, episode: int, red_agent: str | None) -> tuple[Traces, int]:
     """The file of an episode, and its number there."""
-    folder = path if path.is_dir() else path.parent
     count = 0
-    for traces in read_folder(folder):
-        if path.is_file() and traces.path.name != path.name:
-            continue
+    for traces in read_traces(path):
         mine = np.arange(len(traces.red))
         if red_agent is not None:
             mine = mine[traces.red == red_agent_number(red_agent)]
         if episode < count + len(mine):
             return traces, int(mine[episode - count])
         count += len(mine)
-    raise TraceError(f"{path} has {count} episodes, numbered from 0; got --episode {episode}")
+    whose = "" if red_agent is None else f" of {red_agent}"
+    raise TraceError(
+        f"{path} has {count} episodes{whose}, numbered from 0; got --episode {episode}"
+    )
 
 
 def only(traces: Traces, episode: int) -> Traces:

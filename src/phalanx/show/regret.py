@@ -17,7 +17,7 @@ from phalanx.show.episode import Episode
 from phalanx.statistics import half_width
 
 TREATMENTS = (RESTORE, REMOVE, ANALYSE)
-LIKELY, LEAST_LIKELY = 6, 0.01  # of a policy's own actions
+LIKELY, LEAST_LIKELY = 6, 0.01  # of a policy's own actions; two are tried however unlikely
 FINALISTS = 2  # that are played often, beside the action that was played
 HOPE = 2.0  # standard errors by which the first games may be wrong
 DICE = 0xD1CE  # of these games; those of the episode are others of the same seed
@@ -66,14 +66,14 @@ def look_back(
         policy = policy.following(np.full(episode.states.size, episode.order))
     ask = WhatIf(policy, (horizon,), num_threads, LEAST_STATE)
     try:
-        _LookBack(episode, ask, budget_of(games), heard).at(
+        LookBack(episode, ask, budget_of(games), heard).at(
             range(len(episode.recorder.turns)) if turns is None else turns
         )
     finally:
         ask.close()
 
 
-class _LookBack:
+class LookBack:
     """Three rounds of games: few for all actions, more for the hopeful, most for the best."""
 
     def __init__(self, episode: Episode, ask: WhatIf, budget: Budget, heard: Heard) -> None:
@@ -138,10 +138,11 @@ def candidates(episode: Episode, turn: int) -> Actions:
     """The action that was played, other likely ones, and treatments of hosts that red is on."""
     net, chances = episode.states.nets[turn], episode.chances[turn]
     likely = np.argsort(-chances, kind="stable")[:LIKELY]
+    likely = likely[(chances[likely] >= LEAST_LIKELY) | (np.arange(len(likely)) < 2)]
     held = np.flatnonzero(int(net["sessions"]) >> np.arange(NUM_HOSTS) & 1)
     treated = 2 + NUM_HOSTS * np.array(TREATMENTS)[:, None] + held[held != USER0]
     tried = [episode.recorder.turns[turn].action]
-    tried += [int(action) for action in likely if chances[action] >= LEAST_LIKELY]
+    tried += likely[chances[likely] > 0].tolist()
     tried += treated.ravel().tolist()
     return np.array(list(dict.fromkeys(tried)), np.int64)
 
@@ -230,7 +231,7 @@ def rows(answers: Sequence[Outcomes]) -> dict[str, Any]:
 def regret(last: Outcomes) -> list[float]:
     """How much the best of the others would have gained, and the interval; nothing is below 0.
 
-    The best was chosen by other games if it seems to be better (see `_LookBack`), so that this is
+    The best was chosen by other games if it seems to be better (see `LookBack`), so that this is
     not the luck of the best of many.
     """
     return [max(0.0, number) for number in gain(last, best(last)).rounded]

@@ -21,6 +21,7 @@ from phalanx.show.regret import look_back
 from phalanx.show.replay_config import IN_MEMORY, ReplayConfig
 from phalanx.show.story import headline, what_went_wrong
 from phalanx.show.trajectory import Recorder, trajectory_of
+from phalanx.show.viewer import REPLAY_PAGE, VIEWER_SCRIPTS, VIEWER_STYLES
 from phalanx.training.recipe import Network
 
 Heard = Callable[[str, int, int], None]
@@ -49,7 +50,13 @@ class Replay:
     def page(self) -> str:
         """The page as text: one HTML file that fetches nothing."""
         title = " and ".join(headline(play) for play in self.trajectory["plays"])
-        return page(title, '<main id="replay"></main>', data={"trajectory": self.trajectory})
+        return page(
+            title,
+            '<main id="replay"></main>',
+            styles=VIEWER_STYLES,
+            scripts=[*VIEWER_SCRIPTS, REPLAY_PAGE],
+            data={"trajectory": self.trajectory},
+        )
 
     def save(self, path: Path | str) -> None:
         """Write the page."""

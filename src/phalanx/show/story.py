@@ -30,7 +30,8 @@ def what_went_wrong(trajectory: dict[str, Any], play: dict[str, Any]) -> str:
     best = max(others, key=lambda row: (row[7], row[4]))  # the most games were played with it
     action = trajectory["scenario"]["actions"][best[0]]
     reach = regrets[turn][2] - gained
-    more = f", and {len(sure) - 1} more such turns" if len(sure) > 1 else ""
+    others_sure = len(sure) - 1
+    more = f", and {others_sure} more such turn{'s' * (others_sure > 1)}" if others_sure else ""
     return f"turn {turn + 1}: {action} would have gained {gained:.2f} ± {reach:.2f}{more}"
 
 

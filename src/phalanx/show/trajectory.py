@@ -36,7 +36,8 @@ class Recorder:
     recorder.play(action, likely=[(action, 0.9)], value=-7.8)     # and what a policy thought
     recorder.trajectory()                 # at any time
 
-    prior: whom blue's belief expects; None: no belief is kept.
+    seed: of the game's dice, if that is known. prior: whom blue's belief expects; None: no belief
+    is kept.
     """
 
     def __init__(
@@ -44,7 +45,7 @@ class Recorder:
         nets: Networks,
         *,
         policy: str,
-        seed: int,
+        seed: int | None,
         episode: int = 0,
         source: str = "phalanx",
         horizon: int | None = None,
@@ -148,6 +149,7 @@ class Recorder:
         )
         return {
             **self.facts,
+            "seed": _as_number(self.facts["seed"]),
             "return": _points(-sum(turn.tenths for turn in turns)),
             "states": {
                 **self._states,
@@ -185,6 +187,11 @@ def trajectory_of(plays: Sequence[Recorder]) -> dict[str, Any]:
         "scenario": scenario_facts(first.rules, first.horizon),
         "plays": [play.as_play() for play in plays],
     }
+
+
+def _as_number(seed: int | None) -> int | str | None:
+    """A seed for whoever reads JSON: JavaScript rounds whole numbers of more than 53 bits."""
+    return seed if seed is None or seed < 1 << 53 else str(seed)
 
 
 def _members(hosts: Any) -> Any:

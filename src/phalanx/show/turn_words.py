@@ -25,7 +25,9 @@ from phalanx.cage2.rules.scenario import (
     RESTORE,
     SLEEP,
     SUBNETS,
+    USER0,
     VERB_OF_ACTION,
+    action_index,
 )
 from phalanx.show.turn_log import Turn
 
@@ -82,7 +84,7 @@ def red_words(turn: Turn) -> str:
     if turn.move == ESCALATE:
         return f"{who} escalates on {name}: {_escalation(turn)}"
     if turn.move == IMPACT:
-        return f"{who} tries to stop the operational service: {_impact(turn)}"
+        return f"{who} {_impact(turn)}"
     if turn.exploit == NO_EXPLOIT:
         return f"{who} tries to exploit {name}: fails, it knows no open port"
     by = f"{who} exploits {name} by {EXPLOITS[turn.exploit]}"
@@ -93,7 +95,9 @@ def _outcome(turn: Turn) -> str:
     """Of an exploit that was tried."""
     host = turn.target
     if turn.succeeded:
-        as_root = _has(turn.after, "root", host) and not _has(turn.before, "root", host)
+        restored = turn.action == action_index("Restore", HOSTS[host])
+        was_root = _has(turn.before, "root", host) and (host == USER0 or not restored)
+        as_root = _has(turn.after, "root", host) and not was_root
         return f"succeeds{' as root' if as_root else ''}, {_seen(turn)}"
     return f"fails, {_why_it_failed(turn)}, {_seen(turn)}"
 
@@ -130,11 +134,15 @@ def _escalation(turn: Turn) -> str:
 
 
 def _impact(turn: Turn) -> str:
+    service = "the operational service"
     if turn.succeeded:
-        return "it runs on" if int(turn.after["service"]) & RUNNING else "it stands still"
+        if int(turn.after["service"]) & RUNNING:
+            return f"tries to stop {service}: a Restore keeps it running"
+        stood = not int(turn.before["service"]) & RUNNING
+        return f"stops {service}{', which stands still already' if stood else ''}"
     if not _has(turn.after, "sessions", OP_SERVER0):
-        return f"fails, it has no session on {HOSTS[OP_SERVER0]}"
-    return "fails, it does not know its name"
+        return f"tries to stop {service}: fails, it has no session on {HOSTS[OP_SERVER0]}"
+    return f"tries to stop {service}: fails, it does not know its name"
 
 
 def _standing(turn: Turn, host: int) -> str:
