@@ -17,9 +17,10 @@ from phalanx.show.episode import Episode
 from phalanx.statistics import half_width
 
 TREATMENTS = (RESTORE, REMOVE, ANALYSE)
-LIKELY, LEAST_LIKELY = 6, 0.01  # of a policy's own actions; two are tried however unlikely
+LIKELY, LEAST_LIKELY = 5, 0.03  # of a policy's own actions; two are tried however unlikely
 FINALISTS = 2  # that are played often, beside the action that was played
 HOPE = 2.0  # standard errors by which the first games may be wrong
+WORTH = 0.05  # points that are worth more games
 DICE = 0xD1CE  # of these games; those of the episode are others of the same seed
 SCREENED, CONFIRMED, SETTLED = range(3)  # each with dice of its own
 AT_ONCE = 100_000  # games
@@ -44,7 +45,7 @@ class Budget(NamedTuple):
 
 
 def budget_of(games: int) -> Budget:
-    return Budget(max(2, games // 4), games, 4 * games)
+    return Budget(games // 2, games, 4 * games)
 
 
 def look_back(
@@ -56,8 +57,8 @@ def look_back(
 ) -> None:
     """Write into an episode what each turn's other actions would have brought, and its regret.
 
-    games: for each action that may be better than the one that was played; a quarter of them for
-    those that are not, and four times as many to settle whether the best is.
+    games: for each action that may be better than the one that was played; half of them for others,
+    and four times as many to settle whether the best is.
     turns: which, counted from 0; all that were played if not given.
     """
     policy, horizon = episode.policy, episode.recorder.horizon
@@ -148,12 +149,12 @@ def candidates(episode: Episode, turn: int) -> Actions:
 
 
 def finalists(seen: Outcomes) -> Actions:
-    """The action that was played, and the best of those that may be better."""
+    """The action that was played, and the best of those that may be better by what is worth it."""
     gains = seen.returns[1:] - seen.returns[0]
     errors = gains.std(axis=1, ddof=1) / gains.shape[1] ** 0.5
     means = gains.mean(axis=1)
     order = np.argsort(-means, kind="stable")
-    hopeful = [k for k in order if means[k] + HOPE * errors[k] > 0]
+    hopeful = [k for k in order if means[k] + HOPE * errors[k] > WORTH]
     return seen.actions[[0, *(1 + k for k in hopeful[:FINALISTS])]]
 
 
