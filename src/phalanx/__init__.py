@@ -9,13 +9,15 @@ if TYPE_CHECKING:
     from phalanx.envs.making import make_pool
     from phalanx.play.evaluate import evaluate
     from phalanx.play.plan import load_defender
+    from phalanx.show.replay import replay
     from phalanx.training.config import TrainConfig
     from phalanx.training.folder import read_table
     from phalanx.training.loop import train
 
 __version__ = "0.1.0"
 __all__ = [
-    "TrainConfig", "__version__", "evaluate", "load_defender", "make_pool", "read_table", "train",
+    "TrainConfig", "__version__", "evaluate", "load_defender", "make_pool", "read_table",
+    "replay", "train",
 ]  # fmt: skip
 
 _HOMES = {
@@ -24,6 +26,7 @@ _HOMES = {
     "load_defender": "phalanx.play.plan",
     "make_pool": "phalanx.envs.making",
     "read_table": "phalanx.training.folder",
+    "replay": "phalanx.show.replay",
     "train": "phalanx.training.loop",
 }
 

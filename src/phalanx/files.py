@@ -49,7 +49,7 @@ def write_text(path: Path, text: str) -> None:
     """Write a result where the user wants it: to a device, or through a link of the user's."""
     try:
         if _is_device(path):
-            path.write_text(text)
+            path.write_text(text, encoding="utf-8")
         else:
             replace_text(path.resolve(), text)
     except OSError as error:
@@ -61,7 +61,7 @@ def replace_text(path: Path, text: str) -> None:
     beside = _beside(path)
     beside.unlink(missing_ok=True)
     try:
-        with beside.open("x") as file:
+        with beside.open("x", encoding="utf-8") as file:
             file.write(text)
         os.replace(beside, path)
     finally:

@@ -27,7 +27,7 @@ from phalanx.cage2.rules.scenario import (
 )
 from phalanx.compiled.rule import records
 from phalanx.errors import ConfigError
-from phalanx.verify.replay import _begin, _loaded_dice
+from phalanx.verify.replay import begin_recorded, loaded_dice
 from phalanx.verify.traces import read_folder
 
 MIXED = {"b_line": 0.3, "meander": 0.5, "sleep": 0.2}
@@ -143,13 +143,13 @@ def test_the_truth_is_among_the_states_as_often_as_its_weight_says(prior: dict[s
 def test_in_recorded_games_of_the_original_the_truth_is_never_ruled_out(rules: str) -> None:
     for traces in read_folder(Path(__file__).parents[1] / "golden" / rules):
         lengths = np.diff(traces.start)
-        nets, log = _begin(traces), records(len(lengths), LOG)
+        nets, log = begin_recorded(traces), records(len(lengths), LOG)
         beliefs = BeliefBatch(len(lengths), rules=traces.rules, red_agents=MIXED)
         for turn in range(int(lengths.max())):
             playing = lengths > turn
             rows = np.where(playing, traces.start[:-1] + turn, 0)
             recorded = {name: values[rows] for name, values in traces.steps.items()}
-            replay_turn(nets, playing, recorded["blue"], _loaded_dice(recorded), log)
+            replay_turn(nets, playing, recorded["blue"], loaded_dice(recorded), log)
             bits = nets["seen"][:, None] >> np.arange(52) & 1
             beliefs.observe(recorded["blue"].astype(np.int64), bits)
             for i in np.flatnonzero(playing)[turn % 5 :: 5]:

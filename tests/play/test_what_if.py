@@ -16,8 +16,9 @@ from phalanx.compiled.team import ThreadTeam
 from phalanx.errors import ConfigError
 from phalanx.learn.cage2.play_on import Counted, Starts, make_desks, play_on
 from phalanx.learn.compiled.policy import Policy
+from phalanx.play.plan import PlanningDefender
 from phalanx.play.trained import TrainedDefender
-from phalanx.play.what_if import Knowledge, Question, WhatIf, turn_weights
+from phalanx.play.what_if import Knowledge, Question, TrueStates, WhatIf, turn_weights
 
 KINDS = ("bits", "history", "memory", "belief")
 RULES = "2.1-leaderboard"
@@ -141,6 +142,58 @@ def test_a_reward_counts_once_for_each_horizon_that_it_comes_before() -> None:
     assert turn_weights((2, 3)).tolist() == [2, 2, 1]
 
 
-def test_who_sees_the_truth_cannot_be_asked() -> None:
+def test_who_sees_the_truth_cannot_plan() -> None:
     with pytest.raises(ConfigError, match="sees the true state"):
-        WhatIf(new_defender("truth"))
+        PlanningDefender(new_defender("truth"))
+
+
+# --- from the true state --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "truth"])
+@pytest.mark.parametrize("least", [0.0, 1e-12])
+def test_games_from_the_true_state_are_the_game_itself(kind: str, least: float) -> None:
+    """The same as if every network had been played on, turn by turn, on the same new dice."""
+    defender = new_defender(kind)
+    batch = Batch(
+        40, red_agent="meander", horizon=40, rules=RULES, observation=kind, seed=4, same_step=False
+    )
+    states = TrueStates(batch.kind, turns=3)
+    for turn in range(12):
+        if turn in (0, 5, 11):
+            states.add(batch.nets[7], batch.minds, 7)
+        batch.play(defender.act(batch.shown.obs, masks=batch.action_masks()))
+    restore = action_index("Restore", "User1")
+    asked = [Question(k, np.array([0, restore]), stream=9, number=1) for k in range(3)]
+    answers = WhatIf(defender, horizons=(40,), least=least)(states, asked, games=40)
+    for k, answer in enumerate(answers):
+        for action, returns in zip(answer.actions, answer.returns, strict=True):
+            _stand_at(batch, states, k)
+            played = batch.play(np.full(40, action)).rewards.copy()
+            assert returns == pytest.approx(played + rest_of(batch, defender, np.ones(40)))
+        assert answer.returns.std() > 0
+
+
+def _stand_at(batch: Batch, states: TrueStates, k: int) -> None:
+    """Let every network be where an episode stood, each with dice of its own."""
+    batch.nets[:] = states.nets[k]
+    batch.nets["stream"], batch.nets["episode"] = 9, 2**16 + np.arange(40)
+    if batch.minds.kind:
+        batch.minds.memories[:] = states.minds.memories[k]
+    if batch.minds.beliefs is not None and states.minds.beliefs is not None:
+        for mine, kept in zip(batch.minds.beliefs[:4], states.minds.beliefs[:4], strict=True):
+            mine[:] = kept[k]
+    batch.begin(np.zeros(40, np.bool_))  # shows what is there
+
+
+def test_unlikely_states_are_left_out_of_a_belief_that_is_played_on() -> None:
+    """So that it is another game if they are not unlikely, and the same one if they are."""
+    defender = new_defender("belief")
+    _, known = in_mid_episode(defender)
+    asked = [Question(i, np.array([0]), stream=9, number=1) for i in range(5)]
+    exact, same, other = (
+        np.stack([one.returns for one in WhatIf(defender, least=least)(known, asked, games=40)])
+        for least in (0.0, 1e-9, 0.015)
+    )
+    assert np.array_equal(exact, same)
+    assert not np.array_equal(exact, other)

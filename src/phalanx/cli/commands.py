@@ -48,6 +48,11 @@ COMMANDS = {
         "play.explain_config:ExplainConfig",
         "phalanx explain runs/first --red-agent b_line --plot first.png",
     ),
+    "replay": Command(
+        "Write an episode as one HTML file that shows it turn by turn, and where it went wrong.",
+        "show.replay_config:ReplayConfig",
+        "phalanx replay champion --red-agent meander --pick worst --out episode.html",
+    ),
     "bound": Command(
         "Compute what no defender can beat: an upper bound on the mean return.",
         "bound.config:BoundConfig",

@@ -86,8 +86,12 @@ def begin_episodes(
     red_agent: str,
     horizons: tuple[int, ...],
     orders: Numbers | None = None,
+    start: int = 0,
 ) -> Iterator[Begun]:
-    """All episodes, as many at a time as the defender plays; episode i is that of (seed, i)."""
+    """All episodes, as many at a time as the defender plays; episode i is that of (seed, i).
+
+    start: the first of them.
+    """
     shown: dict[str, Any] = {
         "red_agent": red_agent,
         "horizon": max(*horizons, player.horizon or 1),  # who sees the time is shown what it knows
@@ -102,7 +106,7 @@ def begin_episodes(
                 "greedy plays by the true state of phalanx; leave out --simulator cyborg"
             )
         at_once, width, env = 1, 1, CyborgEnv(**shown)
-    for first in range(0, games.episodes, at_once):
+    for first in range(start, games.episodes, at_once):
         chosen = slice(first, min(first + at_once, games.episodes))
         mine = None if orders is None else orders[chosen]
         defender = player.begin([games.seed, first], width, mine, games.sample)

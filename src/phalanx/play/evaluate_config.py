@@ -232,6 +232,15 @@ def settings_of(checkpoint: Path) -> dict[str, Any]:
     return dict(read_facts(checkpoint)[0].get("config", {}))
 
 
+def check_of_cage2(name: str, does: str) -> None:
+    """Refuse a policy of another environment, for a command that `does` this with CAGE-2's."""
+    path = agent_path(base_of(name))
+    if path.exists() and not is_scripted(name):
+        env = settings_of(last_checkpoint(path)).get("env", "cage2")
+        if env not in CAGE2_ENVS:
+            raise ConfigError(f"{name} was trained on {env}; {does} defenders of cage2")
+
+
 def plain(name: str) -> str:
     return name.lower().replace("_", "-")
 

@@ -5,16 +5,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated
 
-from phalanx.agents import agent_path
 from phalanx.cage2.defenders import GREEDY
-from phalanx.cage2.registration import CAGE2_ENVS
 from phalanx.cage2.settings import MAX_HORIZON, MAX_THREADS
 from phalanx.errors import ConfigError
 from phalanx.files import check_writable
-from phalanx.play.evaluate_config import EvaluateConfig, is_scripted, settings_of
-from phalanx.play.plan_config import PlanConfig, base_of
+from phalanx.play.evaluate_config import EvaluateConfig, check_of_cage2
+from phalanx.play.plan_config import PlanConfig
 from phalanx.settings.fields import OrWord, Within, checked
-from phalanx.training.checkpoint import last_checkpoint
 
 MAX_TURNS = 20_000_000  # of all episodes against one attacker; each takes some ten bytes
 
@@ -53,13 +50,7 @@ class ExplainConfig(PlanConfig):
             raise ConfigError("explain tells of one workflow at a time; give --workflow ORDER")
         if self.target.lower() == GREEDY and self.workflow is None:
             raise ConfigError("greedy repairs in an order: give --workflow")
-        path = agent_path(base_of(self.target))
-        if path.exists() and not is_scripted(self.target):
-            env = settings_of(last_checkpoint(path)).get("env", "cage2")
-            if env not in CAGE2_ENVS:
-                raise ConfigError(
-                    f"{self.target} was trained on {env}; explain tells of defenders of cage2"
-                )
+        check_of_cage2(self.target, "explain tells of")
         _checked_too = self.played
         if self.episodes * self.horizon > MAX_TURNS:
             raise ConfigError(

@@ -48,6 +48,8 @@ class Player:
     can_sample: bool = False
     spent: Spent | None = None
     """what planning has cost, if it plans"""
+    policy: TrainedDefender | None = None
+    """the trained policy that plays, or on top of which is planned, if there is one"""
 
 
 def open_players(config: EvaluateConfig, network: Network | None = None) -> list[Player]:
@@ -86,7 +88,7 @@ def trained_player(name: str, defender: TrainedDefender) -> Player:
 
     return Player(
         name, begin, defender.observation, defender.horizon, defender.rules, defender.prior,
-        defender.workflow, defender.compliance_rule, can_sample=True,
+        defender.workflow, defender.compliance_rule, can_sample=True, policy=defender,
     )  # fmt: skip
 
 

@@ -2,25 +2,26 @@
 
 A defender does not see the true state, but knows exactly which states are possible and how likely
 each is. So the worth of an action is found by playing on from these with a policy, and two actions
-are compared in the same states and with the same dice.
+are compared in the same states and with the same dice. Who looks back at an episode knows the true
+state, too: then games begin there, while the policy goes on with what it knew (`TrueStates`).
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from phalanx.cage2.belief import BeliefBatch, BeliefView
 from phalanx.cage2.history import History
-from phalanx.cage2.rules.belief import words_of
-from phalanx.cage2.rules.mind import Minds
-from phalanx.cage2.rules.network import NETWORK
-from phalanx.cage2.rules.observation import NUM_BITS, OBS_SIZES, observation_kind
+from phalanx.cage2.rules.belief import NO_PRIOR, Prior, words_of
+from phalanx.cage2.rules.mind import Minds, make_minds
+from phalanx.cage2.rules.network import NETWORK, Networks
+from phalanx.cage2.rules.observation import NUM_BITS, OBS_SIZES, TRUE, observation_kind
 from phalanx.cage2.rules.scenario import DEFAULT_RULES
 from phalanx.cage2.settings import DEFAULT_PRIOR
-from phalanx.compiled.rule import COMPILED
+from phalanx.compiled.rule import COMPILED, records
 from phalanx.compiled.team import ThreadTeam
 from phalanx.errors import ConfigError
 from phalanx.learn.cage2.play_on import Counted, Starts, make_desks, play_on
@@ -74,6 +75,63 @@ class Knowledge:
         return self._beliefs[i]
 
 
+class Possible(Protocol):
+    """States that games may begin in."""
+
+    @property
+    def states(self) -> npt.NDArray[np.void]:
+        """NETWORK [K]"""
+
+    @property
+    def weights(self) -> npt.NDArray[np.float64]:
+        """[K] how likely each is"""
+
+
+class Standpoints(Protocol):
+    """Where games may begin, and what the defender knows there: one of each for each owner."""
+
+    size: int
+    minds: Minds
+
+    def __getitem__(self, i: int) -> Possible:
+        """The states of one"""
+
+
+class TrueState(NamedTuple):
+    """A belief of one state, which is true."""
+
+    states: npt.NDArray[np.void]
+    weights: npt.NDArray[np.float64]
+
+
+class TrueStates:
+    """The true states of an episode's turns, and what the defender knew in each.
+
+    states = TrueStates(batch.kind, turns=100)
+    states.add(batch.nets[i], batch.minds, i)     # before each turn of network i
+    """
+
+    def __init__(self, kind: int, turns: int) -> None:
+        nobody = Prior(records(1, NETWORK), np.ones(1))  # episodes begin elsewhere
+        self.minds = make_minds(turns, kind, nobody if kind >= TRUE else NO_PRIOR)
+        self.nets: Networks = records(turns, NETWORK)
+        self.size = 0
+
+    def add(self, net: Any, minds: Minds, i: int) -> None:
+        """Take in what is true of a network, and what its defender keeps: row i of `minds`."""
+        k, mine = self.size, self.minds
+        self.nets[k] = net
+        if minds.kind:
+            mine.memories[k] = minds.memories[i]
+        if mine.beliefs is not None and minds.beliefs is not None:
+            for name in ("states", "weights", "standing"):
+                getattr(mine.beliefs, name)[k] = getattr(minds.beliefs, name)[i]
+        self.size += 1
+
+    def __getitem__(self, i: int) -> TrueState:
+        return TrueState(self.nets[i : i + 1], np.ones(1))
+
+
 class Question(NamedTuple):
     """What would each of these actions bring?"""
 
@@ -113,14 +171,17 @@ class WhatIf:
 
     horizons: the games' ends that count: a reward counts once for each that it comes before. Those
         of the policy's training if not given.
+    least: states that are less likely are left out of the policy's belief while it plays on, which
+        takes a fraction of the time; 0: none.
     """
 
     defender: TrainedDefender
     horizons: tuple[int, ...] = ()
     num_threads: int | str = "auto"
+    least: float = 0.0
 
     def __post_init__(self) -> None:
-        policy = check_askable(self.defender)
+        policy = networks_of(self.defender)
         self.weights = turn_weights(self.horizons) if self.horizons else self.defender.turn_weights
         threads = count_cores() if self.num_threads == "auto" else int(self.num_threads)
         self._team = ThreadTeam(threads if COMPILED else 1)
@@ -138,7 +199,7 @@ class WhatIf:
 
     def __call__(
         self,
-        known: Knowledge,
+        known: Standpoints,
         questions: Sequence[Question],
         games: int,
         turns: int | None = None,
@@ -147,7 +208,7 @@ class WhatIf:
 
         Games that are cut are closed with the critic's value, where that is in the same units.
         """
-        policy = check_askable(self.defender)
+        policy = networks_of(self.defender)
         begun = [_begin(known[one.owner], one, games) for one in questions]
         counts = [len(one.actions) for one in questions]
         starts = Starts(
@@ -158,7 +219,8 @@ class WhatIf:
             np.ascontiguousarray(self.defender.told(known.size, self.defender.orders), np.float32),
         )
         limit = len(self.weights) if turns is None else turns
-        counted = Counted(self.weights, limit, 0.0 if turns is None else self.value_scale)
+        value_scale = 0.0 if turns is None else self.value_scale
+        counted = Counted(self.weights, limit, value_scale, self.least)
         returns = play_on(self._team, self._desks, policy, starts, counted).reshape(-1, games)
         parts = np.split(returns, np.cumsum(counts)[:-1])
         return [Outcomes(one.actions, part) for one, part in zip(questions, parts, strict=True)]
@@ -168,14 +230,19 @@ class WhatIf:
 
 
 def check_askable(defender: TrainedDefender) -> Policy:
-    """The networks that games are played on with; refused is what cannot be."""
+    """The networks of a policy that can plan; refused is what cannot be."""
     if defender.observation == "truth":
         raise ConfigError(
             "this policy sees the true state, which no defender knows: it cannot plan"
         )
+    return networks_of(defender)
+
+
+def networks_of(defender: TrainedDefender) -> Policy:
+    """The networks that games are played on with."""
     if defender.policy is None:
         raise ConfigError(
-            "planning plays with phalanx's own networks, and this policy has one of torch"
+            "games are played on with phalanx's own networks, and this policy has one of torch"
         )
     return defender.policy
 
@@ -186,7 +253,7 @@ def turn_weights(horizons: Sequence[int]) -> Returns:
     return np.sum([turns < horizon for horizon in horizons], axis=0).astype(np.float64)
 
 
-def _begin(belief: BeliefView, asked: Question, games: int) -> npt.NDArray[np.uint64]:
+def _begin(belief: Possible, asked: Question, games: int) -> npt.NDArray[np.uint64]:
     """So many states, each as often as it is likely, as words [K, words]; each its own dice."""
     die = np.random.default_rng([asked.stream, asked.number]).random()
     up_to = np.cumsum(belief.weights)

@@ -82,7 +82,7 @@ def verify(folder: Path = GAMES, rules: str | None = None) -> VerifyResult:
 def replay(traces: Traces, result: VerifyResult) -> None:
     """Play all episodes of a file side by side; each takes its outcomes from its own recording."""
     lengths = np.diff(traces.start)
-    nets, log = _begin(traces), records(len(traces.red), LOG)
+    nets, log = begin_recorded(traces), records(len(traces.red), LOG)
     found = _Differences(traces, result)
     if traces.initial:
         found.compare(0, np.ones(len(nets), np.bool_), None, compare_state(traces.initial, nets))
@@ -90,7 +90,7 @@ def replay(traces: Traces, result: VerifyResult) -> None:
         playing = lengths > turn
         rows = np.where(playing, traces.start[:-1] + turn, 0)
         recorded = {name: values[rows] for name, values in traces.steps.items()}
-        replay_turn(nets, playing, recorded["blue"], _loaded_dice(recorded), log)
+        replay_turn(nets, playing, recorded["blue"], loaded_dice(recorded), log)
         compared = chain(compare_moves(recorded, nets, log), compare_state(recorded, nets))
         found.compare(turn + 1, playing, recorded["blue"], compared)
     result.episodes += len(nets)
@@ -136,7 +136,8 @@ class _Differences:
         self.broken |= differs
 
 
-def _begin(traces: Traces) -> Array:
+def begin_recorded(traces: Traces) -> Array:
+    """The networks of all episodes as they begin, NETWORK [E]."""
     n = len(traces.red)
     nets = records(n, NETWORK)
     nets["red_plan"], nets["rules"] = traces.red, rule_set_number(traces.rules)
@@ -146,7 +147,7 @@ def _begin(traces: Traces) -> Array:
     return nets
 
 
-def _loaded_dice(recorded: dict[str, Array]) -> npt.NDArray[np.int64]:
+def loaded_dice(recorded: dict[str, Array]) -> npt.NDArray[np.int64]:
     """What the recorded game drew, as loaded dice [N, 3]; those for which it drew nothing are not
     looked at.
     """

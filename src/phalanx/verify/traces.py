@@ -73,6 +73,14 @@ class Traces:
     initial: dict[str, Array]  # the state at the beginning by the same names, [E, ...], or empty
 
 
+def read_traces(path: Path) -> Iterator[Traces]:
+    """The traces of a folder, as `read_folder` reads it, or of one of its files."""
+    if not path.is_file():
+        yield from read_folder(path)
+    else:
+        yield _read_file(path, *_read_codebook(path.parent / "codebook.json"))
+
+
 def read_folder(folder: Path) -> Iterator[Traces]:
     """The traces of a folder (codebook.json and .npz files), or of all such folders in it.
 

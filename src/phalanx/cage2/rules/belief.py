@@ -222,6 +222,29 @@ def keep(beliefs: Beliefs, i: int, side: int, found: int, share: float) -> int:
 
 
 @rule
+def drop_unlikely(beliefs: Beliefs, i: int, least: float) -> None:
+    """Leave out states that are less likely than `least`, which is below 1 / CAPACITY.
+
+    Games that are played on by the thousand save most of a belief's time so, and a defender plays
+    nearly all of them as it would anyway.
+    """
+    standing = beliefs.standing[i]
+    side, kept, total = number(standing.side), 0, 0.0
+    words, weights = beliefs.words[i, side], beliefs.weights[i, side]
+    for k in range(standing.count):
+        weight = weights[k]
+        if weight >= least:
+            if kept < k:
+                copy_state(words[k], words[kept])
+            weights[kept] = weight
+            kept += 1
+            total += weight
+    for k in range(kept):
+        weights[k] /= total
+    standing.count = kept
+
+
+@rule
 def take_at_its_word(state: Network, seen: int) -> None:
     """Where a state shows other bits than blue was shown, let be true what these look like."""
     for host in range(NUM_HOSTS):

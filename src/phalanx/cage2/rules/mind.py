@@ -12,6 +12,7 @@ from phalanx.cage2.rules.belief import (
     be_certain,
     begin_belief,
     believe,
+    drop_unlikely,
     make_beliefs,
     write_belief,
 )
@@ -86,6 +87,12 @@ def begin_belief_if_any(beliefs: Beliefs | None, i: int) -> None:
 def believe_if_any(beliefs: Beliefs | None, i: int, action: int, seen: int) -> None:
     if beliefs is not None:
         believe(beliefs, i, action, seen)
+
+
+@rule
+def drop_unlikely_if_any(beliefs: Beliefs | None, i: int, least: float) -> None:
+    if beliefs is not None:
+        drop_unlikely(beliefs, i, least)
 
 
 @rule

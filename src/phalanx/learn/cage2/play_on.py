@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from phalanx.cage2.rules.belief import Beliefs, Prior, words_of
-from phalanx.cage2.rules.mind import Minds, make_minds
+from phalanx.cage2.rules.mind import Minds, drop_unlikely_if_any, make_minds
 from phalanx.cage2.rules.network import NETWORK
 from phalanx.cage2.rules.observation import write_truth
 from phalanx.cage2.rules.scenario import HOST_OF_ACTION
@@ -56,6 +56,7 @@ class Counted(NamedTuple):
     weights: npt.NDArray[np.float64]  # [turns] of a reward in each turn of an episode; then it ends
     turns: int  # that are played at most
     value_scale: float  # what the critic says is so many times a return; 0: it is not asked
+    least: float = 0.0  # states of a belief that are less likely are left out; 0: none
 
 
 def make_desks(
@@ -154,6 +155,8 @@ def play_on_blocks(
                 if t > 0:
                     action = number(games.actions[most_likely(logits[k], masks[k])])
                 tenths, _no_order = play_one(games, net, first + k, action)
+                if counted.least:
+                    drop_unlikely_if_any(games.minds.beliefs, first + k, counted.least)
                 write_mask_of_host(net, number(HOST_OF_ACTION[action]), games.outputs, masks[k])
                 returns[start + k] -= counted.weights[turn] * tenths / 10.0
                 if turn + 1 < last:

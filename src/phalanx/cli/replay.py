@@ -1,0 +1,25 @@
+"""The command `phalanx replay`: writes an episode as a page, and says where it went wrong."""
+
+import sys
+
+from phalanx.play.players import open_players, remarks
+from phalanx.show.replay import play_and_record
+from phalanx.show.replay_config import ReplayConfig
+
+
+def main(config: ReplayConfig) -> int:
+    """The command: progress on a terminal, the page, JSON if asked for, and one sentence."""
+    players = [] if config.trace is not None else open_players(config.played)
+    for line in remarks(players, config.played.rules) if players else ():
+        print(f"phalanx: {line}", file=sys.stderr)
+    told = play_and_record(config, players, progress=True)
+    told.save(config.out)
+    written = str(config.out)
+    if config.json is not None:
+        told.save_json(config.json)
+        written = f"{written} and {config.json}"
+    if told.picked:
+        print(told.picked)
+    print(told)
+    print(f"written: {written}")
+    return 0

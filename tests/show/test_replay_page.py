@@ -1,0 +1,44 @@
+"""The page of a real episode, in a real browser: each number on it is that of the game."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import phalanx
+from tests.browser import OpenPage
+from tests.show.test_viewer_numbers import compare
+
+pytestmark = pytest.mark.browser
+GOLDEN = Path(__file__).parent.parent / "golden"
+
+
+@pytest.mark.parametrize(
+    ("defender", "settings"),
+    [
+        ("champion", {"horizon": 12, "games": 8, "seed": 7}),
+        ("react-restore", {"compare": "random", "horizon": 30, "red_agent": "b_line"}),
+        (None, {"trace": GOLDEN / "leaderboard", "red_agent": "meander", "episode": 4}),
+    ],
+    ids=["what if", "compare", "trace"],
+)
+def test_a_page_shows_its_episode(
+    open_page: OpenPage, tmp_path: Path, defender: Any, settings: dict[str, Any]
+) -> None:
+    told = phalanx.replay(defender, **settings)
+    told.save(tmp_path / "it.html")
+    page = open_page(tmp_path / "it.html")
+    compare(page, told.trajectory)
+    assert page.title().endswith(f"return {told.trajectory['plays'][-1]['return']:.1f}")
+
+
+def test_a_name_cannot_become_markup(open_page: OpenPage, tmp_path: Path) -> None:
+    """A folder may be called anything that a run is called."""
+    from phalanx.agents import agent_path
+
+    nasty = tmp_path / "<img src=x onerror=alert(1)>.npz"
+    nasty.write_bytes(agent_path("champion").read_bytes())
+    told = phalanx.replay(nasty, horizon=3, games=8)
+    page = open_page(told.page())
+    assert page.locator("img").count() == 0
+    assert str(nasty) in str(page.locator("#replay").text_content())
