@@ -68,6 +68,11 @@ COMMANDS = {
         "cluster.sweep_config:SweepConfig",
         "phalanx sweep quick --over learning_rate=1e-3,3e-4 hidden=64x64,128x128",
     ),
+    "runs": Command(
+        "List runs, searches and sweeps: how far each is, and what it brought; best first.",
+        "cli.runs:RunsConfig",
+        "phalanx runs --sort score",
+    ),
     "export": Command(
         "Write the policy of a run as one file that `phalanx evaluate` and Python can play.",
         "play.export:ExportConfig",
