@@ -43,8 +43,7 @@ def test_a_killed_run_is_told_from_its_tables(tmp_path: Path) -> None:
     row = read_run(make_run(tmp_path / "killed", state=None, level=-7.0))
     assert (row.state, row.updates, row.episodes, row.progress) == ("crashed", 6, 120, 1.0)
     assert row.mean == pytest.approx(-7.0 - 5 * 5 / 12)
-    assert row.low is not None
-    assert row.low < row.mean
+    assert (row.low or 0.0) < -9.0 < (row.high or -99.0)
     assert row.seconds == pytest.approx(0.6)
 
 
