@@ -73,6 +73,16 @@ COMMANDS = {
         "cli.runs:RunsConfig",
         "phalanx runs --sort score",
     ),
+    "compare": Command(
+        "Which run is better, by how much, and how sure that is.",
+        "show.compare_config:CompareConfig",
+        "phalanx compare runs/first runs/second --out compare.html",
+    ),
+    "report": Command(
+        "Write runs as one HTML page: curves with intervals, speed, scores, episodes, settings.",
+        "show.report_config:ReportConfig",
+        "phalanx report runs/first --out report.html",
+    ),
     "export": Command(
         "Write the policy of a run as one file that `phalanx evaluate` and Python can play.",
         "play.export:ExportConfig",

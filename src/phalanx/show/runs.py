@@ -98,9 +98,10 @@ def find_runs(folder: Path, deepest: int = DEEPEST) -> Iterator[Path]:
             yield from find_runs(Path(entry.path), deepest - 1)
 
 
-def read_run(path: Path, root: Path | None = None) -> RunRow:
+def read_run(path: Path, root: Path | None = None, name: str = "") -> RunRow:
     """What the folder of a run tells; never an error, whatever lies there."""
-    name = path.name if root is None or path == root else str(path.relative_to(root))
+    if not name:
+        name = path.name if root is None or path == root else str(path.relative_to(root))
     name = name or path.resolve().name
     summary, why = read_summary(path)
     times = list(_times(path))

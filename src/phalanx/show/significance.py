@@ -9,7 +9,7 @@ test keeps its level there (tests/show/test_significance.py plays that out).
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ from scipy.special import chdtri, ndtr, stdtr, stdtrit
 
 LEVEL = 0.05  # how often equal things may be called different
 POWER = 0.8  # how often the difference that we name as detectable is found
-RESAMPLED = 2000
+RESAMPLED, AT_ONCE = 2000, 100  # draws of a bootstrap
 Floats = npt.NDArray[np.float64]
 
 
@@ -91,42 +91,47 @@ def holm(chances: Sequence[float]) -> list[float]:
 # --- of many runs ---------------------------------------------------------------------------------
 
 
-def interquartile_mean(scores: npt.ArrayLike) -> float:
-    """Mean of the middle half: a quarter is left out at either end, in whole numbers of scores."""
-    ordered = np.sort(np.asarray(scores, np.float64), axis=None)
-    cut = int(0.25 * len(ordered))
-    return float(ordered[cut : len(ordered) - cut].mean())
+def interquartile_mean(scores: npt.ArrayLike) -> Any:
+    """Mean of the middle half: a quarter is left out at either end, in whole numbers of scores.
+
+    scores: [n], or [draws, n] for one of each.
+    """
+    ordered = np.sort(np.asarray(scores, np.float64), axis=-1)
+    cut = int(0.25 * ordered.shape[-1])
+    return ordered[..., cut : ordered.shape[-1] - cut].mean(axis=-1)
 
 
 def probability_of_improvement(
     first: Sequence[npt.ArrayLike], second: Sequence[npt.ArrayLike]
-) -> float:
+) -> Any:
     """Chance that a run of the first beats one of the second, mean over tasks; ties count half.
 
-    first, second: for each task, the scores of the runs. That of Mann and Whitney: U / (n m).
+    first, second: for each task the scores of the runs, [n], or [draws, n] for one of each. It is
+    the statistic of Mann and Whitney: U / (n m).
     """
     chances = []
     for x, y in zip(first, second, strict=True):
-        gaps = np.subtract.outer(np.asarray(x, np.float64), np.asarray(y, np.float64))
-        chances.append(float((gaps > 0).mean() + 0.5 * (gaps == 0).mean()))
-    return float(np.mean(chances))
+        gaps = np.asarray(x, np.float64)[..., :, None] - np.asarray(y, np.float64)[..., None, :]
+        chances.append((np.sign(gaps).mean(axis=(-1, -2)) + 1) / 2)
+    return np.mean(chances, axis=0)
 
 
 def bootstrap(
-    statistic: Callable[[list[Floats]], float], strata: Sequence[npt.ArrayLike], seed: int = 0
+    statistic: Callable[[list[Floats]], Floats], strata: Sequence[npt.ArrayLike], seed: int = 0
 ) -> tuple[float, float]:
     """The 95 % interval of a statistic by stratified bootstrap: percentiles, runs redrawn by task.
 
     strata: scores of the runs [n], one array for each task (or for each task of either side).
-    With fewer than ten runs it is too narrow: a picture of the spread, not a test.
+    statistic: of one array [draws, n] for each, [draws]. With fewer than ten runs the interval is
+    too narrow: a picture of the spread, not a test.
     """
     random = np.random.default_rng(seed)
     samples = [np.asarray(one, np.float64) for one in strata]
     found = [
-        statistic([one[random.integers(0, len(one), len(one))] for one in samples])
-        for _unused_round in range(RESAMPLED)
+        statistic([one[random.integers(0, len(one), (AT_ONCE, len(one)))] for one in samples])
+        for _unused_round in range(RESAMPLED // AT_ONCE)
     ]
-    low, high = np.quantile(found, (0.025, 0.975))
+    low, high = np.quantile(np.concatenate(found), (0.025, 0.975))
     return float(low), float(high)
 
 

@@ -1,0 +1,39 @@
+"""`phalanx report`: runs as one HTML file, from what their folders hold; a crashed one too."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from phalanx.show.markup import Body
+from phalanx.show.page import page
+from phalanx.show.report_run import tell_heading, tell_settings, tell_training
+from phalanx.show.report_scores import tell_scores
+from phalanx.show.runs import RunRow, read_run
+
+STYLES, SCRIPTS = ("report.css",), ("hover.js",)
+
+
+def report_page(folders: Sequence[Path], *, episodes: int | None = None, replays: int = 0) -> str:
+    """The report of one or more runs, searches and sweeps.
+
+    episodes: to play for the table of scores; None: what was played after training is shown, or
+        else a thousand are played; 0: none are played.
+    replays: episodes of which the best and the worst are shown; 0: none.
+    """
+    body = Body()
+    rows = [read_run(folder) for folder in folders]
+    for row in rows:
+        body.add('<section class="run">')
+        tell(body, row, episodes)
+        body.add("</section>")
+    title = rows[0].name if len(rows) == 1 else f"{len(rows)} runs"
+    return page(
+        f"{title} · phalanx report", f"<main>\n{body.markup()}\n</main>", styles=STYLES,
+        scripts=SCRIPTS, data={"charts": body.charts, **body.data},
+    )  # fmt: skip
+
+
+def tell(body: Body, row: RunRow, episodes: int | None) -> None:
+    tell_heading(body, row)
+    tell_scores(body, row, episodes)
+    tell_training(body, row.path)
+    tell_settings(body, row.path)
