@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from phalanx.cage2.workflow import order_name
 from phalanx.search.config import SearchConfig
 from phalanx.training.config import TrainConfig
 from phalanx.training.folder import MARK, RunFolder
@@ -72,7 +73,8 @@ def make_search(path: Path, *, state: str = "finished") -> Path:
     folder.write_config(config.as_dict())
     visits = [
         {
-            "iteration": k + 1, "shard": "1/1", "workflow": order, "order": name,
+            "iteration": k + 1, "shard": "1/1", "workflow": order,
+            "order": order_name(order),
             "chosen_by": "named", "acquisition": 1.0, "posterior_mean": -20.0 if k else None,
             "posterior_std": 3.0 if k else None, "chance_of_passing": 0.5, "top_three": "0 1 2",
             "measured_return": mean, "stderr": 0.4, "compliance": 0.95 if passed else 0.5,
@@ -81,11 +83,9 @@ def make_search(path: Path, *, state: str = "finished") -> Path:
             "episodes": 250, "total_episodes": 5000 + 250 * k, "model_updated": passed,
             "seconds": 1.0,
         }
-        for k, (order, name, mean, passed) in enumerate([
-            (0, "defender,enterprise,op_host,op_server,user", -25.0, True),
-            (119, "user,op_server,op_host,enterprise,defender", -18.0, True),
-            (60, "op_host,enterprise,defender,op_server,user", -15.0, False),
-        ])
+        for k, (order, mean, passed) in enumerate(
+            [(0, -25.0, True), (119, -18.0, True), (60, -15.0, False)]
+        )
     ]  # fmt: skip
     figures = {"stderr": 0.2, "low": -18.5, "high": -17.5, "episodes": 4000, "compliance": 0.95}
     confirmed = [

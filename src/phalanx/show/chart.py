@@ -22,7 +22,7 @@ COLOURS = 8  # --c0 to --c7 of report.css
 TOP, BOTTOM, LEFT = 12, 44, 56  # pixels around the plot
 LETTER = 6.4  # pixels that a letter of a label takes, about
 LINE = 14  # pixels between labels
-WIDEST_LABEL = 132
+WIDEST_LABEL = 200
 EARLY = 0.1  # share of a curve that is its beginning
 MARGIN = 0.4  # how far intervals may widen what is drawn, as a share of the means' range
 USUAL = (0.03, 0.97)  # quantiles of the rest between which its points usually lie
@@ -78,7 +78,7 @@ def draw(panel: Panel, key: str, width: int, height: int) -> Drawn:
             {
                 "name": curve.name, "colour": _colour(curve, at), "x": _rounded(curve.x),
                 "mean": _rounded(curve.mean), "low": _rounded(curve.low),
-                "high": _rounded(curve.high),
+                "high": _rounded(curve.high), "labels": list(curve.labels),
             }
             for at, curve in enumerate(curves)
         ],
@@ -132,16 +132,17 @@ def _lines(curves: Sequence[Curve]) -> list[Spec]:
     for at, curve in enumerate(curves):
         colour, values = _colour(curve, at), _values(curve)
         one = {"type": "line", "color": colour, "strokeWidth": 2, "clip": True}
-        if len(values) == 1:
-            one |= {"type": "point", "filled": True, "size": 50}
+        is_points = curve.is_points or len(values) == 1
+        if is_points:
+            one |= {"type": "point", "filled": True, "size": 50, "opacity": 1, "stroke": "none"}
         if curve.name == ALL and len(curves) > 1:
             one |= {"strokeWidth": 1.5, "strokeDash": [4, 3]}
         lines.append({"data": {"values": values}, "mark": one, "encoding": {"y": {"field": "y"}}})
         within = [value for value in values if "low" in value]
         if within:
             band: Spec = {"type": "area", "color": colour, "opacity": 0.2, "clip": True}
-            if len(values) == 1:
-                band |= {"type": "rule", "opacity": 1}
+            if is_points:
+                band |= {"type": "rule", "opacity": 1, "strokeWidth": 1.5}
             encoding = {"y": {"field": "low"}, "y2": {"field": "high"}}
             bands.append({"data": {"values": within}, "mark": band, "encoding": encoding})
     return bands + lines
@@ -266,7 +267,7 @@ def _y_range(curves: Sequence[Curve], is_share: bool) -> tuple[tuple[float, floa
 
 def nice(low: float, high: float, steps: int = 5) -> tuple[float, float]:
     """A range that ends at round numbers."""
-    if not high > low:
+    if not high - low > 1e-6 * max(abs(low), abs(high)):
         reach = abs(low) * 0.1 or 1.0
         low, high = low - reach, high + reach
     raw = (high - low) / steps
@@ -280,7 +281,7 @@ def _room_for_labels(curves: Sequence[Curve], width: int) -> int:
     if len(curves) < 2:
         return 20
     longest = max(len(curve.name) for curve in curves)
-    return int(min(longest * LETTER + 14, WIDEST_LABEL, width * 0.32))
+    return int(min(longest * LETTER + 14, WIDEST_LABEL, width * 0.3))
 
 
 def _colour(curve: Curve, at: int, is_text: bool = False) -> str:

@@ -28,6 +28,10 @@ class Curve:
     mean: Floats
     low: Floats
     high: Floats
+    is_points: bool = False
+    """single measurements instead of a line"""
+    labels: tuple[str, ...] = ()
+    """what each point is called, if not by its x"""
 
 
 @dataclass(frozen=True)

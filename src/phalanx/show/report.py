@@ -7,6 +7,8 @@ from phalanx.show.markup import Body
 from phalanx.show.page import page
 from phalanx.show.report_run import tell_heading, tell_settings, tell_training
 from phalanx.show.report_scores import tell_scores
+from phalanx.show.report_search import tell_search
+from phalanx.show.report_sweep import tell_sweep
 from phalanx.show.runs import RunRow, read_run
 
 STYLES, SCRIPTS = ("report.css",), ("hover.js",)
@@ -33,7 +35,14 @@ def report_page(folders: Sequence[Path], *, episodes: int | None = None, replays
 
 
 def tell(body: Body, row: RunRow, episodes: int | None) -> None:
+    """One of them, with what its kind has."""
+    if row.kind == "sweep":
+        tell_sweep(body, row)
+        return
     tell_heading(body, row)
+    if row.kind == "search":
+        tell_search(body, row.path)
     tell_scores(body, row, episodes)
-    tell_training(body, row.path)
+    if row.kind == "run":
+        tell_training(body, row.path)
     tell_settings(body, row.path)

@@ -177,7 +177,7 @@ def tell_settings(body: Body, folder: Path) -> None:
         with body.fold(f"The {len(others)} settings that are the defaults"):
             body.table(("setting", "value", "what it is"),
                        [(one.name, one.value, one.about) for one in others],
-                       ("setting", "", "words"))  # fmt: skip
+                       ("setting", "words", "words"))  # fmt: skip
     summary, _why = read_summary(folder)
     tell_origin(body, summary)
     faults = summary.get("faults")

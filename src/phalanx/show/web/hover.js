@@ -69,7 +69,8 @@
     function heading(x) {
       const title = document.createElement('div');
       title.className = 'quiet';
-      title.textContent = `${phalanx.asText(x, false)} ${told.xTitle}`;
+      const named = told.series.find((one) => one.labels.length && one.x.includes(x));
+      title.textContent = named ? named.labels[named.x.indexOf(x)] : `${phalanx.asText(x, false)} ${told.xTitle}`;
       return title;
     }
 
