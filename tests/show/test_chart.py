@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from phalanx.errors import MissingError
-from phalanx.show.chart import apart, check_installed, draw, nice
+from phalanx.show.chart import apart, check_installed, draw, nice, shortened
 from phalanx.show.curves import Curve, Panel
 
 EVIL = "<script>alert(1)</script>"
@@ -52,6 +52,10 @@ def test_a_deep_beginning_is_cut_off_and_said() -> None:
     ).told
     assert told["y"][0] <= -59
     assert told["cut"] == ""
+    told = draw(
+        Panel("k", "t", "", [curve("a", [1.0 / k for k in range(1, 80)])]), "k", 400, 240
+    ).told
+    assert told["cut"] == "Outside the picture it reaches 1."  # not its lowest point, which is in
 
 
 @pytest.mark.parametrize(
@@ -73,6 +77,11 @@ def test_labels_are_moved_apart_and_stay_inside() -> None:
     assert apart([10, 11, 50], 14, 100) == [10, 24, 50]
     assert apart([98, 99, 100], 14, 100) == [72, 86, 100]
     assert apart([], 14, 100) == []
+
+
+def test_long_names_are_shortened_where_they_do_not_differ() -> None:
+    assert shortened(["short", "a very long name"], 8) == ["short", "a very …"]
+    assert shortened(["rate=0.001", "rate=0.002"], 6) == ["…0.001", "…0.002"]
 
 
 def test_ranges_end_at_round_numbers() -> None:

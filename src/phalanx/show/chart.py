@@ -182,10 +182,9 @@ def _labels(
         ends.append((min(max(pixel, 0.0), float(height)), at, curve))
     ends.sort(key=lambda one: one[0])
     places = apart([pixel for pixel, _at, _curve in ends], LINE, height)
-    longest = int((room - 10) / LETTER)
+    names = shortened([curve.name for _pixel, _at, curve in ends], int((room - 10) / LETTER))
     layers = []
-    for place, (_pixel, at, curve) in zip(places, ends, strict=True):
-        name = curve.name if len(curve.name) <= longest else curve.name[: longest - 1] + "…"
+    for place, name, (_pixel, at, curve) in zip(places, names, ends, strict=True):
         mark = {
             "type": "text", "align": "left", "baseline": "middle", "dx": 6, "fontSize": 12,
             "text": name, "color": _colour(curve, at, is_text=True),
@@ -193,6 +192,14 @@ def _labels(
         encoding = {"x": {"value": "width"}, "y": {"value": place}}
         layers.append({"data": {"values": [{}]}, "mark": mark, "encoding": encoding})
     return layers
+
+
+def shortened(names: Sequence[str], longest: int) -> list[str]:
+    """Names of so many letters at most: their beginnings, or their ends if these tell them apart"""
+    begun = [name if len(name) <= longest else f"{name[: longest - 1]}…" for name in names]
+    if len(set(begun)) == len(set(names)):
+        return begun
+    return [name if len(name) <= longest else f"…{name[1 - longest :]}" for name in names]
 
 
 def apart(places: Sequence[float], gap: float, height: float) -> list[float]:
@@ -250,11 +257,8 @@ def _y_range(curves: Sequence[Curve], is_share: bool) -> tuple[tuple[float, floa
     low, high = float(min(map(np.min, known))), float(max(map(np.max, known)))
     usual = [np.quantile(one[int(EARLY * len(one)) :], USUAL) for one in known]
     least, most = float(min(ends[0] for ends in usual)), float(max(ends[1] for ends in usual))
-    cut = ""
+    ends = low, high
     if high - low > TOO_FAR * (most - least) > 0:
-        outside = [f"{low:,.4g}"] if low < least else []
-        outside += [f"{high:,.4g}"] if high > most else []
-        cut = f"Outside the picture it reaches {' and '.join(outside)}."
         low, high = least, most
     margin = MARGIN * max(high - low, 1e-12)
     edges = np.concatenate([edge for curve in curves for edge in (curve.low, curve.high)])
@@ -262,7 +266,9 @@ def _y_range(curves: Sequence[Curve], is_share: bool) -> tuple[tuple[float, floa
     low, high = float(edges.min(initial=low)), float(edges.max(initial=high))
     if is_share:
         low, high = max(low, 0.0), min(high, 1.0)
-    return nice(low, high), cut
+    shown = nice(low, high)
+    outside = [f"{end:,.4g}" for end in ends if not shown[0] <= end <= shown[1]]
+    return shown, f"Outside the picture it reaches {' and '.join(outside)}." if outside else ""
 
 
 def nice(low: float, high: float, steps: int = 5) -> tuple[float, float]:

@@ -162,10 +162,8 @@ def tell_settings(body: Body, folder: Path) -> None:
     body.heading("What was run")
     settings, why = told_settings(folder)
     body.say(why, kind="amiss")
-    columns, kinds = (
-        ("setting", "value", "default", "what it is"),
-        ("setting", "", "quiet", "words"),
-    )
+    columns = "setting", "value", "default", "what it is"
+    kinds = "setting", "words", "words quiet", "about"
     differ = [one for one in settings if one.differs]
     if differ:
         body.say("Settings that differ from the defaults:")
@@ -177,7 +175,7 @@ def tell_settings(body: Body, folder: Path) -> None:
         with body.fold(f"The {len(others)} settings that are the defaults"):
             body.table(("setting", "value", "what it is"),
                        [(one.name, one.value, one.about) for one in others],
-                       ("setting", "words", "words"))  # fmt: skip
+                       ("setting", "words", "about"))  # fmt: skip
     summary, _why = read_summary(folder)
     tell_origin(body, summary)
     faults = summary.get("faults")

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from phalanx.cage2.workflow import NUM_ORDERS, NUM_TYPES, UNIT_TYPES, order_name, short_name
+from phalanx.cage2.workflow import NUM_ORDERS, NUM_TYPES, UNIT_TYPES, order_name
 from phalanx.errors import RunError
 from phalanx.search.surrogate import Visit
 from phalanx.show.curves import Curve, Panel
@@ -134,7 +134,7 @@ def _belief_panel(found: Found) -> Panel:
     ranking = np.argsort(-returns.mean, kind="stable")
     mean, reach = returns.mean[ranking], SURE * returns.std[ranking]
     rank = np.arange(1.0, NUM_ORDERS + 1)
-    names = tuple(short_name(int(number)) for number in ranking)
+    names = tuple(order_name(int(number)) for number in ranking)
     curves = [Curve("believed", rank, mean, mean - reach, mean + reach, labels=names)]
     place = {int(number): float(at) for at, number in enumerate(ranking, 1)}
     for name, passed in (("passed the gate", True), ("failed it", False)):
@@ -162,7 +162,7 @@ def _best_panel(found: Found) -> Panel:
 def _measured(name: str, places: list[float], visits: list[Visit]) -> Curve:
     mean = np.array([visit.measured_return for visit in visits])
     reach = np.array([half_width(visit.stderr, visit.measured_episodes) for visit in visits])
-    labels = tuple(short_name(visit.workflow) for visit in visits)
+    labels = tuple(order_name(visit.workflow) for visit in visits)
     return Curve(name, np.array(places, np.float64), mean, mean - reach, mean + reach, True, labels)
 
 
