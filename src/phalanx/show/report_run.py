@@ -23,7 +23,7 @@ from phalanx.show.curves import (
 )
 from phalanx.show.markup import Body, minus, with_interval
 from phalanx.show.page import text
-from phalanx.show.runs import RunRow, read_summary
+from phalanx.show.runs import RunRow, listed, read_summary
 from phalanx.show.settings_told import told_settings
 
 MEASURES = {
@@ -186,8 +186,7 @@ def tell_settings(body: Body, folder: Path) -> None:
 
 def tell_origin(body: Body, summary: dict[str, Any]) -> None:
     """Versions, machine and notes of a summary, as far as it has them."""
-    for note in summary.get("notes") or []:
-        body.say(str(note))
+    body.say(*listed(summary, "notes", str))
     known = {
         **_words(summary.get("versions")), **_words(summary.get("machine")),
         **{name: str(summary[name]) for name in ("device", "threads") if summary.get(name)},

@@ -1,5 +1,6 @@
 """The part of a report that tells of a search: its winner, the orders tried, what it believes."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +25,14 @@ from phalanx.show.search_pictures import (
 )
 from phalanx.statistics import half_width
 
+NEEDED = ("gp_beta", "compliance_threshold", "min_fixes")  # settings that beliefs depend on
 INSIDE = {"school": "school", "winner": "winner's own training", "baseline": "without workflows"}
 
 
 def tell_search(body: Body, folder: Path) -> None:
     """All that summary.json has; a sentence if it has nothing yet."""
     try:
-        found = read_search(folder)
+        found = _checked(read_search(folder))
     except RunError:
         body.say("The search has measured no order yet.", kind="amiss")
         return
@@ -41,19 +43,36 @@ def tell_search(body: Body, folder: Path) -> None:
     _tell_training(body, folder)
 
 
+def _checked(found: Found) -> Found:
+    """A summary that somebody has changed by hand may hold anything."""
+    numbers = [real(found.config.get(n)) for n in NEEDED] if isinstance(found.config, dict) else []
+    is_order = found.winner is None or found.winner in range(NUM_ORDERS)
+    if None in numbers or len(numbers) < len(NEEDED) or not is_order:
+        raise RunError("summary.json is not as a search writes it")
+    rows = found.confirmed if isinstance(found.confirmed, list) else []
+    good = [
+        row for row in rows
+        if isinstance(row, dict)
+        and None not in [real(row.get(name)) for name in ("mean", "low", "high", "episodes")]
+    ]  # fmt: skip
+    return replace(
+        found, confirmed=good, winner=None if found.winner is None else int(found.winner)
+    )
+
+
 def _tell_winner(body: Body, folder: Path, found: Found) -> None:
     body.heading("Which order is best")
     if found.winner is None:
         body.say("No winner is named yet.")
     else:
         body.say(f"The winner is {order_name(found.winner)}, most urgent first.")
-    rows = [row for row in found.confirmed if real(row.get("mean")) is not None]
+    rows = found.confirmed
     if not rows:
         return
     ends = [float(row[end]) for row in rows for end in ("low", "high")]
     edges = min(ends), max(ends)
     body.say(
-        f"All on the same fresh dice, {rows[0].get('episodes', 0):,} episodes each; mean return "
+        f"All on the same fresh dice, {rows[0]['episodes']:,} episodes each; mean return "
         "and its 95 % interval."
     )
     body.table(

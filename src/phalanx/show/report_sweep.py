@@ -11,7 +11,7 @@ from phalanx.show.learning import Learnt, group_curve, read_learnt
 from phalanx.show.markup import Body, Cell, interval_cell, with_interval
 from phalanx.show.page import text
 from phalanx.show.report_run import tell_origin
-from phalanx.show.runs import LARGEST_SUMMARY, RunRow, read_summary, real
+from phalanx.show.runs import LARGEST_SUMMARY, RunRow, listed, read_summary, real
 from phalanx.show.tables import number
 
 MOST_CURVES = 8
@@ -24,7 +24,7 @@ def tell_sweep(body: Body, row: RunRow) -> None:
     body.add(
         f'<h1>{text(row.name)} <span class="state {text(row.state)}">{text(row.state)}</span></h1>'
     )
-    over = [str(word) for word in summary.get("over") or []]
+    over = listed(summary, "over", str)
     words = [f"sweep over {', '.join(over)}" if over else "sweep"]
     if row.began is not None:
         words.append(time.strftime("begun %Y-%m-%d %H:%M", time.localtime(row.began)))
@@ -49,8 +49,9 @@ def read_trials(folder: Path) -> list[Trial]:
 
 def _tell_combinations(body: Body, summary: dict[str, Any]) -> None:
     body.heading("Which combination is best")
-    found = [one for one in summary.get("combinations") or [] if isinstance(one, dict)]
-    known = [one for one in found if real(one.get("mean")) is not None]
+    known = [
+        one for one in listed(summary, "combinations", dict) if real(one.get("mean")) is not None
+    ]
     if not known:
         body.say("No trial has ended yet.")
         return
@@ -64,7 +65,7 @@ def _tell_combinations(body: Body, summary: dict[str, Any]) -> None:
     for one, (mean, reach) in zip(known, ends, strict=True):
         speed = real(one.get("episodes_per_s"))
         rows.append([
-            str(one.get("name")), ", ".join(map(str, one.get("seeds") or [])),
+            str(one.get("name")), ", ".join(map(str, listed(one, "seeds", int))),
             with_interval(mean, mean - reach, mean + reach),
             "" if speed is None else f"{speed:,.0f}",
             interval_cell(mean, mean - reach, mean + reach, edges),

@@ -282,8 +282,8 @@ def _add_search(facts: Facts, settings: Facts, summary: Facts) -> list[str]:
     facts["seconds"] = real(summary.get("seconds"))
     if facts["seconds"] and facts["episodes"] is not None:
         facts["episodes_per_s"] = facts["episodes"] / facts["seconds"]
-    rows = [row for row in summary.get("confirmed") or [] if isinstance(row, dict)]
-    winner = next((row for row in rows if row.get("name") == "winner"), {})
+    confirmed = listed(summary, "confirmed", dict)
+    winner: Facts = next((row for row in confirmed if row.get("name") == "winner"), {})
     facts |= {name: real(winner.get(name)) for name in ("mean", "low", "high")}
     facts["progress"] = _progress(facts, settings)
     return [] if summary else ["it has no summary.json yet"]
@@ -295,7 +295,7 @@ def _sweep_row(path: Path, facts: Facts, summary: Facts, why: str) -> RunRow:
         recent = time.time() - (facts["changed"] or 0) < STILL_S
         at_work = recent or any(is_at_work(trial) for trial in find_runs(path) if trial != path)
         state = "running" if at_work else "crashed"
-    combinations = [one for one in summary.get("combinations") or [] if isinstance(one, dict)]
+    combinations = listed(summary, "combinations", dict)
     best: Facts = combinations[0] if combinations else {}
     mean, reach = real(best.get("mean")), real(best.get("half_width"))
     trials = {name: whole(count) or 0 for name, count in _part(summary, "trials").items()}
@@ -337,6 +337,12 @@ def real(value: Any) -> float | None:
     """A finite number of a file, or None: who writes files by hand may write anything."""
     good = isinstance(value, int | float) and not isinstance(value, bool) and value - value == 0
     return float(value) if good else None
+
+
+def listed(facts: Facts, name: str, kind: type) -> list[Any]:
+    """Those of a list in a file that are what they should be."""
+    found = facts.get(name)
+    return [one for one in found if isinstance(one, kind)] if isinstance(found, list) else []
 
 
 def _part(facts: Facts, name: str) -> Facts:
