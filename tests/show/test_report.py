@@ -4,7 +4,9 @@ import json
 import re
 import shutil
 from html.parser import HTMLParser
+from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -150,6 +152,22 @@ def test_hostile_names_stay_text_and_nothing_is_fetched(tmp_path: Path) -> None:
     assert "script" not in words.tags
     assert not re.search(r'(src|href)="?(https?:|//)', page)
     assert EVIL not in re.sub(r"<style>.*?</style>", "", page, flags=re.DOTALL)
+
+
+def test_whatever_a_summary_holds_a_report_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of its facts is replaced by something else; the drawing itself is left out."""
+    nothing = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"></svg>'
+    fake = SimpleNamespace(vegalite_to_svg=lambda spec: nothing)
+    monkeypatch.setattr("phalanx.show.chart._converter", lambda: fake)
+    for path in (
+        make_run(tmp_path / "run"), make_search(tmp_path / "search"), make_sweep(tmp_path / "sweep")
+    ):  # fmt: skip
+        whole = json.loads((path / "summary.json").read_text())
+        for name, odd in product(whole, ("x", [None])):
+            (path / "summary.json").write_text(json.dumps(whole | {name: odd}))
+            assert "<main>" in report_page([path], episodes=0)
 
 
 def test_the_command_writes_a_page_or_says_in_one_line_why_not(

@@ -1,10 +1,12 @@
 """Reports and comparisons in a real browser: exact values at the pointer, light, dark, narrow."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
+from phalanx.agents import agent_path
 from phalanx.cage2.workflow import UNIT_TYPES
 from phalanx.show.compare import compare
 from phalanx.show.compare_config import CompareConfig
@@ -127,3 +129,22 @@ def test_charts_have_words_for_who_cannot_see_them(report: str, open_page: OpenP
     label = page.locator(".drawn.full").first.get_attribute("aria-label") or ""
     assert label.startswith("Mean return of training episodes: b_line from")
     assert page.locator(".drawn svg:not([aria-hidden=true])").count() == 0
+
+
+def test_best_and_worst_episodes_are_replayed_inside(tmp_path: Path, open_page: OpenPage) -> None:
+    path = make_run(tmp_path / EVIL, red_agent="meander", horizon=30)
+    shutil.copy(agent_path("champion"), path / "checkpoints" / "last.npz")
+    html = report_page([path], episodes=0, replays=6)
+    assert html.count("phalanx.replay = ") == 1  # the viewer's code is there once
+    page = open_page(html)
+    folds = page.locator("details.episode")
+    assert folds.count() == 2
+    plays = [one["plays"][0] for one in json.loads(page.locator("#replays").text_content() or "")]
+    assert plays[0]["return"] <= plays[1]["return"]
+    assert {play["policy"] for play in plays} == {EVIL}
+    words = folds.first.locator("summary").first.inner_text()
+    worst = f"{plays[0]['return']:.1f}".replace("-", "\N{MINUS SIGN}")
+    assert words == f"Worst of 6 against meander: return {worst}"
+    folds.first.locator("summary").first.click()
+    assert folds.first.locator("[data-name=policy]").inner_text() == EVIL
+    assert folds.last.locator("[data-name=policy]").count() == 0  # drawn when it is opened

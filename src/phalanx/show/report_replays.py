@@ -37,7 +37,9 @@ def tell_replays(body: Body, row: RunRow, of: int) -> None:
             except PhalanxError as error:
                 body.say(f"No episode can be shown: {error}.", kind="amiss")
                 return
-            returned = minus(f"{episode.trajectory['plays'][0]['return']:.1f}")
+            (play,) = episode.trajectory["plays"]
+            play["policy"] = row.name  # not where it lies on this machine
+            returned = minus(f"{play['return']:.1f}")
             words = f"{word} of {of:,} against {attacker}: return {returned}"
             number = len(body.data.setdefault(ELEMENT, []))
             body.data[ELEMENT].append(episode.trajectory)
