@@ -108,6 +108,24 @@ def test_a_finer_split_does_not_count_sampling_twice(tmp_path: Path) -> None:
     )
 
 
+def test_progress_is_counted_in_steps_where_episodes_are_not_all_as_long(tmp_path: Path) -> None:
+    timeline = read_timeline(write_tables(tmp_path / "equal", 5))
+    assert timeline is not None
+    assert timeline.axis == "episodes"
+    folder = tmp_path / "unequal"
+    folder.mkdir()
+    rows = ["1,50,1000,1", "2,60,2000,2", "3,62,3000,3"]
+    (folder / "updates.csv").write_text(
+        "update,episodes,steps,elapsed_s\n" + "\n".join(rows) + "\n"
+    )
+    timeline = read_timeline(folder)
+    assert timeline is not None
+    assert (timeline.axis, timeline.x.tolist()) == ("steps", [1000, 2000, 3000])
+    speed = speed_curve(timeline)
+    assert speed is not None
+    assert (speed.name, speed.mean[1]) == ("steps/s", 1000.0)
+
+
 def test_damaged_rows_and_half_of_the_last_are_left_out(tmp_path: Path) -> None:
     extra = "3,0,a,100\n\0\0,,\n2,0,a,100,not a number,0,1,1,0\n9999,0,a,100,-5,0,1,1,0\n2,0,a,10"
     folder = write_tables(tmp_path / "run", 3, extra)

@@ -14,7 +14,7 @@ from phalanx.show.compare import Comparison, Standing, compare, flat
 from phalanx.show.compare_config import CompareConfig
 from phalanx.show.compare_scores import ALL
 from phalanx.show.compare_words import remarks, verdicts
-from phalanx.show.learning import Learnt, read_learnt, stops
+from phalanx.show.learning import Learnt, axes_of, read_learnt, stops
 
 LEAST_WIDTH = 110
 
@@ -69,11 +69,11 @@ def _print_learning(console: Console, found: Comparison) -> None:
         [one for row in group.runs if (one := read_learnt(row.path)) is not None]
         for group in found.groups
     ]
-    for axis in ("episodes", "seconds"):
+    for axis in axes_of(run for runs in groups for run in runs):
         points = stops(groups, axis)
         if not points:
             continue
-        heads = [f"{p.after:,.0f}" if axis == "episodes" else span(p.after) for p in points]
+        heads = [span(p.after) if axis == "seconds" else f"{p.after:,.0f}" for p in points]
         rows: list[Sequence[Text]] = []
         for at, group in enumerate(found.groups):
             means = [p.returns[at] for p in points]

@@ -26,7 +26,7 @@ WIDEST_LABEL = 200
 EARLY = 0.1  # share of a curve that is its beginning
 MARGIN = 0.4  # how far intervals may widen what is drawn, as a share of the means' range
 USUAL = (0.03, 0.97)  # quantiles of the rest between which its points usually lie
-TOO_FAR = 2.5  # times that range: then what lies outside is cut off
+TOO_FAR = 4.0  # times that range: then what lies outside is cut off
 DIGITS = 6  # of numbers that a pointer is told
 TAGS = ("svg", "g", "path", "line", "text", "rect", "defs", "clipPath", "title")
 Spec = dict[str, Any]
@@ -263,7 +263,9 @@ def _y_range(curves: Sequence[Curve], is_share: bool) -> tuple[tuple[float, floa
     margin = MARGIN * max(high - low, 1e-12)
     edges = np.concatenate([edge for curve in curves for edge in (curve.low, curve.high)])
     edges = edges[(edges >= low - margin) & (edges <= high + margin)]
-    low, high = float(edges.min(initial=low)), float(edges.max(initial=high))
+    least, most = float(edges.min(initial=low)), float(edges.max(initial=high))
+    little = 0.05 * (high - low)  # by so much an interval may be cut off
+    low, high = least if low - least > little else low, most if most - high > little else high
     if is_share:
         low, high = max(low, 0.0), min(high, 1.0)
     shown = nice(low, high)

@@ -7,13 +7,12 @@ from phalanx.show.compare import Comparison, Group, Pair, Standing
 from phalanx.show.compare_scores import ALL
 from phalanx.show.compare_words import chance, remarks, verdicts
 from phalanx.show.curves import Panel
-from phalanx.show.learning import Learnt, group_curve, read_learnt, stops
+from phalanx.show.learning import Learnt, axes_of, group_curve, read_learnt, stops
 from phalanx.show.markup import Body, Cell, interval_cell, minus, with_interval
 from phalanx.show.page import page, text
 from phalanx.show.report import SCRIPTS, STYLES
 
 MOST_CURVES = 8
-AXES = {"episodes": "Learning per episode", "seconds": "Learning per second"}
 
 
 def compare_page(comparison: Comparison) -> str:
@@ -122,11 +121,13 @@ def _tell_learning(body: Body, comparison: Comparison) -> None:
     shown = dict(list(known.items())[:MOST_CURVES])
     if len(known) > MOST_CURVES:
         body.say(f"Curves are drawn of the {MOST_CURVES} best.")
-    for axis, title in AXES.items():
+    axes = axes_of(run for runs in known.values() for run in runs)
+    for axis in axes:
+        title = f"Learning per {axis.removesuffix('s')}"
         curves = [group_curve(name, runs, axis) for name, runs in shown.items()]
         about = "Mean return of training episodes; bands are 95 % intervals, over seeds where there"
         body.chart(Panel(axis, title, f"{about} are several.", curves, axis), is_wide=True)
-    for axis in AXES:
+    for axis in axes:
         _stop_table(body, known, axis)
 
 
@@ -136,7 +137,7 @@ def _stop_table(body: Body, groups: dict[str, list[Learnt]], axis: str) -> None:
     if not found:
         return
     heads = [
-        f"after {stop.after:,.0f} episodes" if axis == "episodes" else f"after {span(stop.after)}"
+        f"after {span(stop.after)}" if axis == "seconds" else f"after {stop.after:,.0f} {axis}"
         for stop in found
     ]
     rows = []

@@ -14,6 +14,7 @@ from phalanx.statistics import CONFIDENCE
 
 POINTS = 120  # of a curve at most; each the mean of as many updates
 MOST_KINDS = 8  # of episodes that are told apart
+UNEQUAL = 0.05  # of all steps: by how much episodes of equal length may seem to differ
 ALL = "all episodes"
 PARTS = ("simulator", "policy", "copying", "waiting", "logging")  # columns of seconds: NAME_s
 Floats = npt.NDArray[np.float64]
@@ -62,6 +63,20 @@ class Timeline:
     counts: dict[str, Floats] = field(default_factory=dict)
     """[points] how far the run was in the middle of each: episodes, steps, seconds"""
 
+    @property
+    def axis(self) -> str:
+        """What progress is counted in: episodes, or steps if episodes are not all as long."""
+        episodes, steps = (self.columns.get(name) for name in ("episodes", "steps"))
+        if episodes is None or steps is None or len(steps) < 2:
+            return "episodes"
+        off = np.abs(steps - steps[-1] / max(episodes[-1], 1) * episodes).max()
+        return "episodes" if off <= UNEQUAL * steps[-1] else "steps"
+
+    @property
+    def x(self) -> Floats:
+        """[points] where each lies on that axis."""
+        return self.counts[self.axis]
+
     def point_of(self, updates: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
         """The point that an update belongs to; -1 if it cannot be."""
         good = (updates >= 1) & (updates <= self.last)
@@ -79,7 +94,7 @@ class Timeline:
         np.divide(sums, counts, out=mean, where=counts > 0)
         np.fmin.at(low, at[good], values[good])
         np.fmax.at(high, at[good], values[good])
-        return Curve(name, self.counts["episodes"], mean, low, high)
+        return Curve(name, self.x, mean, low, high)
 
 
 def read_timeline(folder: Path) -> Timeline | None:
@@ -171,7 +186,7 @@ def _mean_curve(timeline: Timeline, moments: Moments, kind: str) -> Curve:
         reach = stdtrit(np.maximum(n - 1, 1), (1 + CONFIDENCE) / 2) * np.sqrt(variance / n)
     reach[n < 2] = np.nan
     mean[n == 0] = np.nan
-    return Curve(kind, timeline.counts["episodes"], mean, mean - reach, mean + reach)
+    return Curve(kind, timeline.x, mean, mean - reach, mean + reach)
 
 
 def compliance_curve(timeline: Timeline, moments: Moments) -> Curve:
@@ -189,7 +204,7 @@ def compliance_curve(timeline: Timeline, moments: Moments) -> Curve:
         reach = reach * np.sqrt(squares * n / (n - 1)) / f
     reach[n < 2] = np.nan
     low, high = np.maximum(share - reach, 0), np.minimum(share + reach, 1)
-    return Curve("compliance", timeline.counts["episodes"], share, low, high)
+    return Curve("compliance", timeline.x, share, low, high)
 
 
 def fixes_curve(timeline: Timeline, moments: Moments) -> Curve:
@@ -198,12 +213,12 @@ def fixes_curve(timeline: Timeline, moments: Moments) -> Curve:
         mean = f / n
         variance = np.maximum(f2 - n * mean**2, 0) / (n - 1)
         reach = stdtrit(np.maximum(n - 1, 1), (1 + CONFIDENCE) / 2) * np.sqrt(variance / n)
-    return Curve("fixes", timeline.counts["episodes"], mean, mean - reach, mean + reach)
+    return Curve("fixes", timeline.x, mean, mean - reach, mean + reach)
 
 
 def speed_curve(timeline: Timeline) -> Curve | None:
-    """Episodes a second (steps, if no episode has ended): of each point, from clock to clock."""
-    for what in ("episodes", "steps"):
+    """Episodes (or steps) a second: of each point, from clock to clock."""
+    for what in dict.fromkeys((timeline.axis, "steps")):
         done, clock = timeline.columns.get(what), timeline.columns.get("elapsed_s")
         if done is None or clock is None or len(done) < 2 or np.nanmax(done) <= 0:
             continue
@@ -212,7 +227,7 @@ def speed_curve(timeline: Timeline) -> Curve | None:
         with np.errstate(invalid="ignore", divide="ignore"):
             speed = np.where((took > 0) & (did >= 0), did / took, np.nan)
         nothing = np.full(timeline.points, np.nan)
-        return Curve(f"{what}/s", timeline.counts["episodes"], speed, nothing, nothing)
+        return Curve(f"{what}/s", timeline.x, speed, nothing, nothing)
     return None
 
 
@@ -238,8 +253,7 @@ def time_shares(timeline: Timeline) -> list[Curve]:
     nothing = np.full(timeline.points, np.nan)
     with np.errstate(invalid="ignore", divide="ignore"):
         return [
-            Curve(name, timeline.counts["episodes"], part / whole, nothing, nothing)
-            for name, part in parts.items()
+            Curve(name, timeline.x, part / whole, nothing, nothing) for name, part in parts.items()
         ]
 
 

@@ -1,6 +1,6 @@
 """Learning of several runs on one axis: by episodes and by seconds, seeds together."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,12 +18,15 @@ class Learnt(NamedTuple):
     """The returns of one run over time; all [points]."""
 
     returns: Curve
+    axis: str
+    """what its progress is counted in: episodes, or steps if episodes are not all as long"""
     episodes: Floats
+    steps: Floats
     seconds: Floats
 
 
 class Stop(NamedTuple):
-    """What groups returned after the same number of episodes, or of seconds."""
+    """What groups returned after as many episodes, steps or seconds."""
 
     after: float
     returns: list[tuple[float, float | None, float | None]]
@@ -42,11 +45,17 @@ def read_learnt(folder: Path) -> Learnt | None:
     returns = next(curve for curve in curves if curve.name == ALL)
     if not np.isfinite(returns.mean).any():
         return None
-    return Learnt(returns, timeline.counts["episodes"], timeline.counts["seconds"])
+    counts = (timeline.counts[name] for name in ("episodes", "steps", "seconds"))
+    return Learnt(returns, timeline.axis, *counts)
+
+
+def axes_of(runs: Iterable[Learnt]) -> tuple[str, str]:
+    """Over what learning is compared: episodes (or steps, if a run counts in them), and seconds."""
+    return "episodes" if all(run.axis == "episodes" for run in runs) else "steps", "seconds"
 
 
 def group_curve(name: str, runs: Sequence[Learnt], axis: str) -> Curve:
-    """The mean of some runs over `axis` (episodes or seconds), with its 95 % interval over seeds.
+    """The mean of some runs over episodes, steps or seconds, with its 95 % interval over seeds.
 
     One run keeps its own points and its interval over episodes.
     """

@@ -8,6 +8,7 @@ from typing import Any
 
 from phalanx.display import span
 from phalanx.show.curves import (
+    ALL,
     Moments,
     Panel,
     Timeline,
@@ -104,20 +105,20 @@ def return_panel(timeline: Timeline, moments: Moments | None) -> Panel:
     if moments is not None and moments.kinds:
         curves = return_curves(timeline, moments)
         about = "Actions are drawn, not the best ones. The bands are 95 % confidence intervals."
-        return Panel("return", title, about, curves)
+        return Panel("return", title, about, curves, timeline.axis)
     if "return" in timeline.columns:
-        return Panel("return", title, WITHIN, [timeline.mean("return")])
+        return Panel("return", title, WITHIN, [timeline.mean("return")], timeline.axis)
     return Panel("return", title, "updates.csv has no returns.", [])
 
 
 def _learning_panels(timeline: Timeline, moments: Moments | None) -> Iterator[Panel]:
-    if moments is not None and moments.of("all episodes", "fixes").any():
+    axis = timeline.axis
+    if moments is not None and moments.of(ALL, "fixes").any():
         about = "Share of all fixes that followed the workflow, with its 95 % interval."
-        yield Panel(
-            "compliance", "Compliance", about, [compliance_curve(timeline, moments)], is_share=True
-        )
+        obeyed = [compliance_curve(timeline, moments)]
+        yield Panel("compliance", "Compliance", about, obeyed, axis, is_share=True)
         about = "Remove and Restore, mean and 95 % interval."
-        yield Panel("fixes", "Fixes per episode", about, [fixes_curve(timeline, moments)])
+        yield Panel("fixes", "Fixes per episode", about, [fixes_curve(timeline, moments)], axis)
     known = list(MEASURES)
     names = sorted(
         changing_columns(timeline), key=lambda n: known.index(n) if n in known else len(known)
@@ -127,7 +128,7 @@ def _learning_panels(timeline: Timeline, moments: Moments | None) -> Iterator[Pa
         is_binned = timeline.last > timeline.points and name not in SCHEDULES
         curve = timeline.mean(name)
         yield Panel(
-            name, title, f"{about} {WITHIN}" if is_binned else about, [curve],
+            name, title, f"{about} {WITHIN}" if is_binned else about, [curve], axis,
             is_share=name in SHARES,
         )  # fmt: skip
 
@@ -137,10 +138,13 @@ def tell_speed(body: Body, timeline: Timeline, summary: dict[str, Any]) -> None:
     speed, shares = speed_curve(timeline), time_shares(timeline)
     panels = []
     if speed is not None:
-        panels.append(Panel("speed", f"Speed, {speed.name}", "From clock to clock.", [speed]))
+        about = "From clock to clock."
+        panels.append(Panel("speed", f"Speed, {speed.name}", about, [speed], timeline.axis))
     if shares:
         about = "Share of the time of each stretch of updates."
-        panels.append(Panel("split", "Where the time went", about, shares, style="stack"))
+        panels.append(
+            Panel("split", "Where the time went", about, shares, timeline.axis, style="stack")
+        )
     if panels:
         body.charts_beside(panels)
     else:

@@ -7,7 +7,7 @@ from typing import Any
 
 from phalanx.files import read_plain
 from phalanx.show.curves import Panel
-from phalanx.show.learning import Learnt, group_curve, read_learnt
+from phalanx.show.learning import Learnt, axes_of, group_curve, read_learnt
 from phalanx.show.markup import Body, Cell, interval_cell, with_interval
 from phalanx.show.page import text
 from phalanx.show.report_run import tell_origin
@@ -85,13 +85,14 @@ def _tell_learning(body: Body, folder: Path, trials: list[Trial]) -> None:
         if learnt is not None:
             name = place.parent.name.partition("-")[2] or place.parent.name  # without its number
             groups.setdefault(name, []).append(learnt)
-    curves = [group_curve(name, runs, "episodes") for name, runs in groups.items()]
+    axis, _seconds = axes_of(run for runs in groups.values() for run in runs)
+    curves = [group_curve(name, runs, axis) for name, runs in groups.items()]
     if not curves:
         return
     curves.sort(key=lambda curve: -float(curve.mean[-1]))
     title = "Learning" if len(curves) <= MOST_CURVES else f"Learning, the {MOST_CURVES} best"
     about = "Mean return of training episodes; bands are 95 % intervals, over seeds if several."
-    body.chart(Panel("learning", title, about, curves[:MOST_CURVES]), is_wide=True)
+    body.chart(Panel("learning", title, about, curves[:MOST_CURVES], axis), is_wide=True)
 
 
 def _tell_trials(body: Body, trials: list[Trial]) -> None:

@@ -36,7 +36,7 @@ def told_settings(folder: Path) -> tuple[list[Setting], str]:
         given = from_file(kind, folder / "config.yaml")
         mine = kind(**given).as_dict()
         basis = {name: given[name] for name in DECIDES if name in given}
-        defaults = kind(**basis).as_dict()
+        defaults = kind(**basis).for_task("").as_dict()  # an environment's kind decides a few more
     except ConfigError:  # of another version, or by hand
         why = "config.yaml has settings that this version of phalanx does not know."
         mine, defaults = dict(words), kind().as_dict()
