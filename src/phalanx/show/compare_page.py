@@ -95,7 +95,8 @@ def _pair_table(body: Body, pairs: Sequence[Pair], is_one: bool = False) -> None
             wins = f"{share:.0%} ({low:.0%} to {high:.0%})"
         rows.append([
             pair.first, pair.second, *([] if is_one else [pair.task]), pair.verdict,
-            minus(f"{d.mean:+.2f} ({d.low:.2f} to {d.high:.2f})"), chance(pair.p_adjusted),
+            minus(f"{d.mean:+.2f} ({d.low:.2f} to {d.high:.2f})"),
+            chance(pair.p_adjusted).removeprefix("= "),
             *([wins] if with_seeds else []), interval_cell(d.mean, d.low, d.high, edges),
             "" if least is None else f"{least:.2f}",
         ])  # fmt: skip
