@@ -62,7 +62,8 @@ def run_summary(
         "returns": {"all": {"mean": level, "stderr": 0.1, "low": level - 0.2, "high": level + 0.2,
                             "episodes": episodes}},
         "faults": 0, "seed": config.seed, "device": "cpu", "threads": 1, "lag": {"0": 20},
-        "versions": {"phalanx": "1.0", "python": "3.11.2", "numpy": "2.4"},
+        "versions": {"phalanx": "1.0", "python": "3.11.2", "numpy": "2.4", "commit": "0123456789"},
+        "machine": {"cores": "2", "processor": "a fast one", "system": "Linux"},
     }  # fmt: skip
 
 

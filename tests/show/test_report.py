@@ -47,6 +47,8 @@ def test_a_run_is_told_with_what_differs_from_the_defaults(tmp_path: Path) -> No
     assert "Mean return of training episodes" in words
     assert "The same throughout: learning_rate 0.001, policy_loss -0.01, kl 0.003, lag 0." in words
     assert "It was not played." in words
+    for origin in ("1.0", "0123456789", "a fast one", "Linux"):
+        assert origin in words
     charts = charts_of(page)
     full = next(chart for key, chart in charts.items() if key == "return0full")
     assert [series["name"] for series in full["series"]] == ["b_line", "meander", "all episodes"]
