@@ -20,16 +20,47 @@ def describe_versions() -> dict[str, str]:
             found[name] = version(name)
         except PackageNotFoundError:
             continue
-    return found
+    commit = find_commit(Path(phalanx.__file__).parents[2])  # of src/phalanx; not where installed
+    return found if commit is None else {**found, "commit": commit}
 
 
 def describe_machine() -> dict[str, str]:
+    return {**describe_versions(), **describe_hardware()}
+
+
+def describe_hardware() -> dict[str, str]:
     return {
-        **describe_versions(),
         "cores": str(os.cpu_count()),
         "processor": _processor(),
         "system": platform.system(),
     }
+
+
+def find_commit(checkout: Path) -> str | None:
+    """The commit that a checkout of git is at, ten letters of it; None if it is none.
+
+    It is read from git's files, since git itself may be missing: HEAD names a commit, or a branch
+    that has one in a file of its own or among the packed ones. What was changed since is not seen.
+    """
+    git = checkout / ".git"
+    try:
+        if git.is_file():  # a second work tree says where its own part is
+            git = checkout / git.read_text().removeprefix("gitdir:").strip()
+        head = (git / "HEAD").read_text().strip()
+        shared = git / "commondir"
+        return _commit_at(head, git / shared.read_text().strip() if shared.exists() else git)
+    except (OSError, ValueError):
+        return None
+
+
+def _commit_at(head: str, git: Path) -> str | None:
+    branch = head.removeprefix("ref:").strip()
+    if branch == head:
+        return head[:10]
+    if (git / branch).exists():
+        return (git / branch).read_text().strip()[:10]
+    packed = (git / "packed-refs").read_text().splitlines()
+    return next((line[:10] for line in packed if line.endswith(f" {branch}")), None)
 
 
 def count_cores() -> int:

@@ -66,6 +66,18 @@ def take_lock(fd: int) -> bool:
     return True
 
 
+def is_locked(fd: int) -> bool | None:
+    """Whether somebody else has locked an open file; None where nobody can tell."""
+    if fcntl is None:
+        return None
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        fcntl.flock(fd, fcntl.LOCK_UN)
+    except BlockingIOError:
+        return True
+    return False
+
+
 def is_ours(status: os.stat_result) -> bool:
     """Whether a file belongs to this user; where files have no owner, their folder protects them"""
     return not UNIX or status.st_uid == os.geteuid()

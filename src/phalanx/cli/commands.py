@@ -68,6 +68,21 @@ COMMANDS = {
         "cluster.sweep_config:SweepConfig",
         "phalanx sweep quick --over learning_rate=1e-3,3e-4 hidden=64x64,128x128",
     ),
+    "runs": Command(
+        "List runs, searches and sweeps: how far each is, and what it brought; best first.",
+        "cli.runs:RunsConfig",
+        "phalanx runs --sort score",
+    ),
+    "compare": Command(
+        "Which run is better, by how much, and how sure that is.",
+        "show.compare_config:CompareConfig",
+        "phalanx compare runs/first runs/second --out compare.html",
+    ),
+    "report": Command(
+        "Write runs as one HTML page: curves with intervals, speed, scores, episodes, settings.",
+        "show.report_config:ReportConfig",
+        "phalanx report runs/first --out report.html",
+    ),
     "export": Command(
         "Write the policy of a run as one file that `phalanx evaluate` and Python can play.",
         "play.export:ExportConfig",

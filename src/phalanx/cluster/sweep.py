@@ -27,7 +27,7 @@ from phalanx.cluster.ray import (
 from phalanx.cluster.sweep_config import SweepConfig, Trial
 from phalanx.errors import ConfigError, RunError, WorkerError
 from phalanx.files import write_json, write_text
-from phalanx.machine import describe_versions
+from phalanx.machine import describe_hardware, describe_versions
 from phalanx.statistics import interval
 from phalanx.training.loop import train
 from phalanx.training.run import Run, summary
@@ -131,6 +131,7 @@ class Sweep:
             "config": None if self.config.base is None else str(self.config.base),
             "cpus_per_trial": self.config.cpus_per_trial,
             "versions": describe_versions(),
+            "machine": describe_hardware(),
         }
         write_json(self.path / "summary.json", facts)
 

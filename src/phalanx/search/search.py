@@ -13,7 +13,7 @@ from phalanx.cage2.workflow import NAMED_ORDERS, order_name, order_number
 from phalanx.cluster.ray import connected, count_cpus, run_tasks
 from phalanx.errors import RunError, WorkerError
 from phalanx.learn.rollout import Stopped
-from phalanx.machine import describe_versions, peak_memory_mb
+from phalanx.machine import describe_hardware, describe_versions, peak_memory_mb
 from phalanx.play.trained import load_defender
 from phalanx.search.config import SEARCH_ONLY, SearchConfig
 from phalanx.search.logs import (
@@ -354,6 +354,7 @@ class Search:
             "seconds": self.seconds,
             "peak_memory_mb": peak_memory_mb(),
             "versions": describe_versions(),
+            "machine": describe_hardware(),
             "config": self.config.as_dict(),
             "visits": [dataclasses.asdict(visit) for visit in self.visits],
         }

@@ -24,6 +24,7 @@ from phalanx.errors import RunError
 from phalanx.files import replace_text
 from phalanx.system import NO_LINK, take_lock
 
+LOOKING_S = 0.2  # who lists runs holds a lock for a moment: not a reason to refuse
 FLUSH_S = 1.0  # rows that a kill may cost
 TABLES = ("updates", "episodes", "faults")
 MARK = "a run folder of phalanx\n"  # in .lock: what tells our folders from others
@@ -200,7 +201,10 @@ def _open_lock(path: Path) -> io.TextIOWrapper:
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | NO_LINK, 0o666)
     lock = os.fdopen(descriptor, "r+")
     try:
-        if not take_lock(descriptor):
+        until = time.monotonic() + LOOKING_S
+        while not (taken := take_lock(descriptor)) and time.monotonic() < until:
+            time.sleep(LOOKING_S / 10)
+        if not taken:
             raise RunError(f"{path.parent} is in use by another process; wait for it or stop it")
         if not os.fstat(descriptor).st_size:
             lock.write(MARK)

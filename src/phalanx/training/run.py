@@ -15,7 +15,7 @@ import numpy as np
 from phalanx.envs.faults import Fault
 from phalanx.errors import CheckpointError, RunError
 from phalanx.learn.rollout import Arrays, Rollout, columns_of
-from phalanx.machine import describe_versions, peak_memory_mb
+from phalanx.machine import describe_hardware, describe_versions, peak_memory_mb
 from phalanx.settings.fields import check_same
 from phalanx.statistics import interval
 from phalanx.training.checkpoint import (
@@ -390,4 +390,5 @@ def summary(run: Run, state: str) -> dict[str, Any]:
         "rollouts": {"received": run.rollouts.total()}
         | {what: run.rollouts[what] for what in ("learnt", "dropped")},
         "versions": describe_versions(),
+        "machine": describe_hardware(),
     }

@@ -1,0 +1,55 @@
+"""`phalanx report`: runs as one HTML file, from what their folders hold; a crashed one too."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from phalanx.show.markup import Body
+from phalanx.show.page import page
+from phalanx.show.report_replays import ELEMENT, tell_replays
+from phalanx.show.report_run import tell_heading, tell_settings, tell_training
+from phalanx.show.report_scores import tell_scores
+from phalanx.show.report_search import tell_search
+from phalanx.show.report_sweep import tell_sweep
+from phalanx.show.runs import RunRow, read_run
+from phalanx.show.viewer import VIEWER_SCRIPTS, VIEWER_STYLES
+
+STYLES, SCRIPTS = ("report.css",), ("hover.js",)
+
+
+def report_page(folders: Sequence[Path], *, episodes: int | None = None, replays: int = 0) -> str:
+    """The report of one or more runs, searches and sweeps.
+
+    episodes: to play for the table of scores; None: what was played after training is shown, or
+        else a thousand are played; 0: none are played.
+    replays: episodes of which the best and the worst are shown; 0: none.
+    """
+    body = Body()
+    rows = [read_run(folder) for folder in folders]
+    for row in rows:
+        body.add('<section class="run">')
+        tell(body, row, episodes, replays)
+        body.add("</section>")
+    title = rows[0].name if len(rows) == 1 else f"{len(rows)} runs"
+    styles, scripts = [*STYLES], [*SCRIPTS]
+    if ELEMENT in body.data:  # the viewer of episodes, once for all of them
+        styles += VIEWER_STYLES
+        scripts += [*VIEWER_SCRIPTS, "replays.js"]
+    return page(
+        f"{title} · phalanx report", f"<main>\n{body.markup()}\n</main>", styles=styles,
+        scripts=scripts, data={"charts": body.charts, **body.data},
+    )  # fmt: skip
+
+
+def tell(body: Body, row: RunRow, episodes: int | None, replays: int) -> None:
+    """One of them, with what its kind has."""
+    if row.kind == "sweep":
+        tell_sweep(body, row)
+        return
+    tell_heading(body, row)
+    if row.kind == "search":
+        tell_search(body, row.path)
+    tell_scores(body, row, episodes)
+    if row.kind == "run":
+        tell_training(body, row.path)
+    tell_replays(body, row, replays)
+    tell_settings(body, row.path)
