@@ -124,7 +124,8 @@ def test_buttons_step_and_jump_to_what_matters(open_page: OpenPage) -> None:
 
 def test_it_plays_by_itself_at_the_chosen_speed_and_stops_at_the_end(open_page: OpenPage) -> None:
     page = open_page("<p>first</p>")
-    page.clock.install()
+    page.clock.install(time=0)
+    page.clock.pause_at(1000)  # time passes only as the test says
     page.set_content(replay_html(RECORD))
     page.keyboard.press("Space")
     page.clock.run_for(3050)
@@ -235,6 +236,7 @@ def test_in_live_play_a_host_offers_its_actions_by_click_and_by_keys(open_page: 
     page.keyboard.press("Enter")
     page.evaluate("answer()")
     page.evaluate("record => viewer.update(record)", shortened(RECORD, 7))
+    assert page.evaluate("document.activeElement.dataset.host") == "7"  # keys go on from there
     page.get_by_role("button", name="Monitor", exact=True).click()
     wanted = ["Restore Enterprise1", "Remove Enterprise2", "Monitor"]
     assert [names[action] for action in page.evaluate("acted")] == wanted

@@ -68,6 +68,10 @@ def check_panel(play: dict[str, Any], turn: int, shown: dict[str, Any]) -> None:
         assert panel[f"cost-{cause}"] == number(spent, 1)
     if told["value"]:
         assert panel["value"] == number(at["value"], 1)
+    if told["what_if"] and at["what_if"]:
+        games = at["what_if"]["games"]
+        alike = all(row[7] == games for row in at["what_if"]["actions"])
+        assert panel["games"] == f"{'' if alike else 'up to '}{games:,} games each"
     if told["regret"] and at["regret"]:
         mean, low, high = (number(value, 2) for value in at["regret"])
         assert panel["regret"] == f"regret {mean} ({low} to {high})"

@@ -185,6 +185,7 @@ def _play(
                     gain,
                     round(gain - half, 3),
                     round(gain + half, 3),
+                    50 if gain < -1 else 200,
                 ]
             )
         skipped = turn % 10 == 9

@@ -16,23 +16,37 @@
     const part = (label) => el('span', { class: label, 'data-name': label });
     const [access, file, decoys, cost] = ['access', 'file', 'decoys', 'cost'].map(part);
     const [now, memory, session, root] = ['now', 'memory', 'session', 'root'].map(part);
-    const bar = el('span', { class: 'belief-bar' }, el('span', { class: 'session-part' }), el('span', { class: 'root-part' }));
+    const bar = el(
+      'span',
+      { class: 'belief-bar' },
+      el('span', { class: 'session-part' }),
+      el('span', { class: 'root-part' }),
+    );
     const tags = el('span', { class: 'tags' });
-    const button = el('button', { class: 'host', type: 'button', 'data-host': host, 'aria-haspopup': 'dialog' },
+    const button = el(
+      'button',
+      { class: 'host', type: 'button', 'data-host': host, 'aria-haspopup': 'dialog' },
       glyph,
       el('span', { class: 'host-name', text: name, title: name }),
       el('span', { class: 'truth' }, shape('red'), access, file, decoys, cost),
       el('span', { class: 'seen' }, shape('blue'), now, memory),
       has.belief ? el('span', { class: 'belief' }, bar, el('span', { class: 'chances' }, session, root)) : null,
-      tags);
+      tags,
+    );
     const [sessionPart, rootPart] = bar.children;
 
     function show(facts) {
       const kind = facts.blind ? SEEN_AS[facts.compromised] : ACCESS[facts.access];
       Object.assign(button.dataset, {
-        access: facts.access, known: facts.known, files: facts.files, decoys: facts.decoys,
-        activity: facts.activity, compromised: facts.compromised, differs: facts.differs ? 'yes' : 'no',
-        blue: facts.blue ? 'yes' : 'no', red: facts.red ? 'yes' : 'no',
+        access: facts.access,
+        known: facts.known,
+        files: facts.files,
+        decoys: facts.decoys,
+        activity: facts.activity,
+        compromised: facts.compromised,
+        differs: facts.differs ? 'yes' : 'no',
+        blue: facts.blue ? 'yes' : 'no',
+        red: facts.red ? 'yes' : 'no',
       });
       if (glyph.firstChild?.dataset?.shape !== kind) glyph.replaceChildren(shape(kind));
       write(access, facts.access ? kind : KNOWN[facts.known]);
@@ -67,7 +81,12 @@
   function tagOf(side, move) {
     if (!move) return null;
     const drawn = side === 'blue' ? 'blue' : move.success ? 'red' : 'missed';
-    return el('span', { class: 'tag tag-' + side, 'data-name': 'tag-' + side }, shape(drawn), el('span', { text: move.verb.replace(/^Decoy(?=[A-Z])/, 'decoy ') }));
+    return el(
+      'span',
+      { class: 'tag tag-' + side, 'data-name': 'tag-' + side },
+      shape(drawn),
+      el('span', { text: move.verb.replace(/^Decoy(?=[A-Z])/, 'decoy ') }),
+    );
   }
 
   const decoyNames = (scenario, mask) => scenario.decoys.filter((_, bit) => (mask >> bit) & 1);
@@ -89,14 +108,22 @@
   phalanx.hostWords = (scenario, host, facts) => {
     const words = [scenario.names[host]];
     if (!facts.blind) words.push(['Red is not on it', 'Red has a user\u2019s shell', 'Red is root'][facts.access]);
-    if (!facts.access && !facts.blind) words.push(['Red has not found it', 'Red has found it', 'Red has scanned it'][facts.known]);
+    if (!facts.access && !facts.blind)
+      words.push(['Red has not found it', 'Red has found it', 'Red has scanned it'][facts.known]);
     if (facts.files) words.push('A file of red lies there');
     const standing = decoyNames(scenario, facts.decoys);
     words.push(standing.length ? 'Decoys: ' + phalanx.listed(standing, 99) : 'No decoys');
     if (facts.cost) words.push('It cost ' + phalanx.number(-facts.cost, facts.digits) + ' this turn');
     words.push('Blue sees ' + (nowWords(facts).replace(' \u00b7 ', ', ') || 'nothing'));
     if (facts.scan !== null) {
-      words.push(memoryWords(facts) ? 'Blue remembers ' + memoryWords(facts).replace(/\bt(\d+)/g, 'at turn $1').replace(' \u00b7 ', ', ') : 'Blue remembers nothing');
+      words.push(
+        memoryWords(facts)
+          ? 'Blue remembers ' +
+              memoryWords(facts)
+                .replace(/\bt(\d+)/g, 'at turn $1')
+                .replace(' \u00b7 ', ', ')
+          : 'Blue remembers nothing',
+      );
     }
     if (facts.session !== null) {
       words.push(`Chance of a session ${facts.session / 10} %, of root ${facts.root / 10} %`);

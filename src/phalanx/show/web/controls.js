@@ -11,40 +11,95 @@
     let speed = SPEEDS[0];
     const buttons = {};
     const make = (name, label, act, { icon = null, keys = null } = {}) => {
-      buttons[name] = el('button', {
-        type: 'button', class: icon ? 'icon' : 'jump', 'data-control': name, 'aria-label': label,
-        'aria-keyshortcuts': keys, title: icon && keys ? `${label} (${keys})` : icon ? label : null,
-        on: { click: () => { if (buttons[name].getAttribute('aria-disabled') !== 'true') act(); } },
-      }, icon ? shape(icon) : el('span', { text: label }));
+      buttons[name] = el(
+        'button',
+        {
+          type: 'button',
+          class: icon ? 'icon' : 'jump',
+          'data-control': name,
+          'aria-label': label,
+          'aria-keyshortcuts': keys,
+          title: icon && keys ? `${label} (${keys})` : icon ? label : null,
+          on: {
+            click: () => {
+              if (buttons[name].getAttribute('aria-disabled') !== 'true') act();
+            },
+          },
+        },
+        icon ? shape(icon) : el('span', { text: label }),
+      );
       return buttons[name];
     };
-    const step = (by) => { stop(); viewer.go(viewer.turn() + by); };
-    const jump = (turn) => { stop(); if (turn !== null) viewer.go(turn); };
-    const choices = SPEEDS.map((each) => el('button', {
-      type: 'button', class: 'speed', 'data-speed': each, 'aria-pressed': String(each === speed), 'aria-label': `${each} turns a second`,
-      on: { click: () => setSpeed(each) },
-    }, `${each}\u00d7`));
+    const step = (by) => {
+      stop();
+      viewer.go(viewer.turn() + by);
+    };
+    const jump = (turn) => {
+      stop();
+      if (turn !== null) viewer.go(turn);
+    };
+    const choices = SPEEDS.map((each) =>
+      el(
+        'button',
+        {
+          type: 'button',
+          class: 'speed',
+          'data-speed': each,
+          'aria-pressed': String(each === speed),
+          'aria-label': `${each} turns a second`,
+          on: { click: () => setSpeed(each) },
+        },
+        `${each}\u00d7`,
+      ),
+    );
     const plays = viewer.episode().plays;
     // Where the strip is out of sight (a phone, two plays), the same handle at the thumb.
     const overview = el('input', {
-      type: 'range', class: 'overview', min: 0, max: viewer.episode().length, step: 1, 'aria-label': 'Turn',
-      on: { input: () => { stop(); viewer.go(Number(overview.value)); } },
+      type: 'range',
+      class: 'overview',
+      min: 0,
+      max: viewer.episode().length,
+      step: 1,
+      'aria-label': 'Turn',
+      on: {
+        input: () => {
+          stop();
+          viewer.go(Number(overview.value));
+        },
+      },
     });
-    const element = el('div', { class: 'controls', role: 'toolbar', 'aria-label': 'Move through the game' },
+    const element = el(
+      'div',
+      { class: 'controls', role: 'toolbar', 'aria-label': 'Move through the game' },
       overview,
-      el('div', { class: 'control-group steps' },
+      el(
+        'div',
+        { class: 'control-group steps' },
         make('first', 'First turn', () => jump(0), { icon: 'first', keys: 'Home' }),
         make('back', 'Turn back', () => step(-1), { icon: 'back', keys: 'ArrowLeft' }),
         make('play', 'Play', toggle, { icon: 'play', keys: 'Space' }),
         make('forth', 'Next turn', () => step(1), { icon: 'forth', keys: 'ArrowRight' }),
-        make('last', 'Last turn', () => jump(viewer.episode().length), { icon: 'last', keys: 'End' })),
+        make('last', 'Last turn', () => jump(viewer.episode().length), { icon: 'last', keys: 'End' }),
+      ),
       el('div', { class: 'control-group speeds', role: 'group', 'aria-label': 'Speed' }, ...choices),
-      el('div', { class: 'control-group jumps' },
+      el(
+        'div',
+        { class: 'control-group jumps' },
         make('compromise', 'First compromise', () => jump(phalanx.jumps.compromise(viewer))),
         make('loss', 'Next loss', () => jump(phalanx.jumps.loss(viewer)), { keys: 'L' }),
-        plays.some((play) => play.has.regret) ? make('regret', 'Next costly decision', () => jump(phalanx.jumps.regret(viewer)), { keys: 'R' }) : null,
-        plays.length > 1 ? make('difference', 'Where they part', () => jump(phalanx.jumps.difference(viewer)), { keys: 'D' }) : null),
-      el('div', { class: 'control-group' }, make('help', 'Help', () => viewer.help(), { keys: '?' })));
+        plays.some((play) => play.has.regret)
+          ? make('regret', 'Next costly decision', () => jump(phalanx.jumps.regret(viewer)), { keys: 'R' })
+          : null,
+        plays.length > 1
+          ? make('difference', 'Where they part', () => jump(phalanx.jumps.difference(viewer)), { keys: 'D' })
+          : null,
+      ),
+      el(
+        'div',
+        { class: 'control-group' },
+        make('help', 'Help', () => viewer.help(), { keys: '?' }),
+      ),
+    );
 
     function setSpeed(each) {
       speed = each;
@@ -86,7 +141,10 @@
       const turn = viewer.turn();
       overview.value = turn;
       const possible = {
-        first: turn > 0, back: turn > 0, forth: turn < viewer.episode().length, last: turn < viewer.episode().length,
+        first: turn > 0,
+        back: turn > 0,
+        forth: turn < viewer.episode().length,
+        last: turn < viewer.episode().length,
         play: viewer.episode().length > 0,
       };
       for (const name of ['compromise', 'loss', 'regret', 'difference']) {
@@ -99,17 +157,26 @@
     }
 
     const KEYS = {
-      ArrowLeft: () => step(-1), ArrowRight: () => step(1), PageUp: () => step(-10), PageDown: () => step(10),
-      Home: () => jump(0), End: () => jump(viewer.episode().length), ' ': toggle,
-      l: () => jump(phalanx.jumps.loss(viewer)), r: () => jump(phalanx.jumps.regret(viewer)),
-      c: () => jump(phalanx.jumps.compromise(viewer)), d: () => jump(phalanx.jumps.difference(viewer)), '?': () => viewer.help(),
+      ArrowLeft: () => step(-1),
+      ArrowRight: () => step(1),
+      PageUp: () => step(-10),
+      PageDown: () => step(10),
+      Home: () => jump(0),
+      End: () => jump(viewer.episode().length),
+      ' ': toggle,
+      l: () => jump(phalanx.jumps.loss(viewer)),
+      r: () => jump(phalanx.jumps.regret(viewer)),
+      c: () => jump(phalanx.jumps.compromise(viewer)),
+      d: () => jump(phalanx.jumps.difference(viewer)),
+      '?': () => viewer.help(),
     };
 
     /** Do what a key asks for; whether it was one of ours. */
     function key(event) {
       if (event.ctrlKey || event.altKey || event.metaKey || event.defaultPrevented) return false;
       if (event.key === ' ' && event.target.closest?.('button, a, summary')) return false; // it presses that
-      if (event.target.closest?.('input:not(.overview), select, textarea, dialog[open], [contenteditable]')) return false;
+      if (event.target.closest?.('input:not(.overview), select, textarea, dialog[open], [contenteditable]'))
+        return false;
       const act = KEYS[event.key.length === 1 ? event.key.toLowerCase() : event.key];
       if (act) act();
       return Boolean(act);
@@ -119,7 +186,11 @@
 
   /** Where a jump would lead from the shown turn, or null. */
   phalanx.jumps = {
-    compromise: (viewer) => earliest(viewer.episode().plays.map((play) => play.firstCompromise), viewer),
+    compromise: (viewer) =>
+      earliest(
+        viewer.episode().plays.map((play) => play.firstCompromise),
+        viewer,
+      ),
     loss: (viewer) => next(viewer, (play, turn) => play.loses(turn)),
     regret: (viewer) => next(viewer, (play, turn) => play.errs(turn)),
     difference: (viewer) => earliest(viewer.episode().differences.slice(0, 1), viewer),

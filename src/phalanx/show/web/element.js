@@ -6,12 +6,10 @@
   const MINUS = '\u2212';
 
   /** An HTML element: attributes, `text`, `on` for what it listens to, then what is inside. */
-  phalanx.el = (tag, attributes = {}, ...inside) =>
-    furnish(document.createElement(tag), attributes, inside);
+  phalanx.el = (tag, attributes = {}, ...inside) => furnish(document.createElement(tag), attributes, inside);
 
   /** The same of a drawing. */
-  phalanx.svg = (tag, attributes = {}, ...inside) =>
-    furnish(document.createElementNS(SVG, tag), attributes, inside);
+  phalanx.svg = (tag, attributes = {}, ...inside) => furnish(document.createElementNS(SVG, tag), attributes, inside);
 
   function furnish(element, attributes, inside) {
     for (const [name, value] of Object.entries(attributes)) {
@@ -48,8 +46,7 @@
     return Math.round(thousandths / 10) + ' %';
   };
 
-  phalanx.interval = (low, high, digits = 1) =>
-    phalanx.number(low, digits) + ' to ' + phalanx.number(high, digits);
+  phalanx.interval = (low, high, digits = 1) => phalanx.number(low, digits) + ' to ' + phalanx.number(high, digits);
 
   /** "User1, User2 and 3 more" */
   phalanx.listed = (names, most = 3) => {
@@ -60,23 +57,30 @@
   };
 
   /* Shapes stand for access, sides and things, beside their colours. */
+  const full = { fill: 'currentColor' };
+  const line = { fill: 'none', stroke: 'currentColor', 'stroke-width': 1.5 };
+  const edged = { ...line, ...full };
   const SHAPES = {
-    none: () => phalanx.svg('circle', { cx: 8, cy: 8, r: 4.5, fill: 'none', stroke: 'currentColor', 'stroke-width': 1.5 }),
-    user: () => phalanx.svg('circle', { cx: 8, cy: 8, r: 5, fill: 'currentColor' }),
-    root: () => phalanx.svg('path', { d: 'M8 2 L14.5 13.5 H1.5 Z', fill: 'currentColor' }),
-    decoy: () => phalanx.svg('path', { d: 'M8 2.5 L13 8 L8 13.5 L3 8 Z', fill: 'none', stroke: 'currentColor', 'stroke-width': 1.5 }),
-    file: () => phalanx.svg('path', { d: 'M4 2 H9.5 L12.5 5 V14 H4 Z M9.5 2 V5 H12.5', fill: 'none', stroke: 'currentColor', 'stroke-width': 1.5 }),
-    blue: () => phalanx.svg('rect', { x: 3, y: 3, width: 10, height: 10, rx: 1.5, fill: 'currentColor' }),
-    red: () => phalanx.svg('path', { d: 'M8 1.5 L14.5 8 L8 14.5 L1.5 8 Z', fill: 'currentColor' }),
-    missed: () => phalanx.svg('path', { d: 'M8 2.5 L13.5 8 L8 13.5 L2.5 8 Z', fill: 'none', stroke: 'currentColor', 'stroke-width': 1.5 }),
-    first: () => phalanx.svg('path', { d: 'M3 3 V13 M13 3 L6 8 L13 13 Z', fill: 'currentColor', stroke: 'currentColor', 'stroke-width': 1.5 }),
-    back: () => phalanx.svg('path', { d: 'M12 3 L4 8 L12 13 Z', fill: 'currentColor' }),
-    forth: () => phalanx.svg('path', { d: 'M4 3 L12 8 L4 13 Z', fill: 'currentColor' }),
-    last: () => phalanx.svg('path', { d: 'M13 3 V13 M3 3 L10 8 L3 13 Z', fill: 'currentColor', stroke: 'currentColor', 'stroke-width': 1.5 }),
-    play: () => phalanx.svg('path', { d: 'M4 2 L14 8 L4 14 Z', fill: 'currentColor' }),
-    pause: () => phalanx.svg('path', { d: 'M4 2.5 H7 V13.5 H4 Z M9.5 2.5 H12.5 V13.5 H9.5 Z', fill: 'currentColor' }),
+    none: ['circle', { cx: 8, cy: 8, r: 4.5, ...line }],
+    user: ['circle', { cx: 8, cy: 8, r: 5, ...full }],
+    root: ['path', { d: 'M8 2 L14.5 13.5 H1.5 Z', ...full }],
+    decoy: ['path', { d: 'M8 2.5 L13 8 L8 13.5 L3 8 Z', ...line }],
+    file: ['path', { d: 'M4 2 H9.5 L12.5 5 V14 H4 Z M9.5 2 V5 H12.5', ...line }],
+    blue: ['rect', { x: 3, y: 3, width: 10, height: 10, rx: 1.5, ...full }],
+    red: ['path', { d: 'M8 1.5 L14.5 8 L8 14.5 L1.5 8 Z', ...full }],
+    missed: ['path', { d: 'M8 2.5 L13.5 8 L8 13.5 L2.5 8 Z', ...line }],
+    first: ['path', { d: 'M3 3 V13 M13 3 L6 8 L13 13 Z', ...edged }],
+    back: ['path', { d: 'M12 3 L4 8 L12 13 Z', ...full }],
+    forth: ['path', { d: 'M4 3 L12 8 L4 13 Z', ...full }],
+    last: ['path', { d: 'M13 3 V13 M3 3 L10 8 L3 13 Z', ...edged }],
+    play: ['path', { d: 'M4 2 L14 8 L4 14 Z', ...full }],
+    pause: ['path', { d: 'M4 2.5 H7 V13.5 H4 Z M9.5 2.5 H12.5 V13.5 H9.5 Z', ...full }],
   };
 
   phalanx.shape = (name) =>
-    phalanx.svg('svg', { class: 'shape', viewBox: '0 0 16 16', 'aria-hidden': 'true', 'data-shape': name }, SHAPES[name]());
+    phalanx.svg(
+      'svg',
+      { class: 'shape', viewBox: '0 0 16 16', 'aria-hidden': 'true', 'data-shape': name },
+      phalanx.svg(...SHAPES[name]),
+    );
 })();

@@ -6,7 +6,12 @@
   const DENSE = 7; // hosts below each other from which on a card is one line
   const NARROW = 480; // pixels: below, subnets stand below each other
   const VERBS = {
-    sleep: 'sleeps', scan_subnet: 'scans', scan_host: 'scans', exploit: 'exploits', escalate: 'escalates', impact: 'stops service',
+    sleep: 'sleeps',
+    scan_subnet: 'scans',
+    scan_host: 'scans',
+    exploit: 'exploits',
+    escalate: 'escalates',
+    impact: 'stops service',
   };
 
   /** The subnets in columns: how many steps red needs from where it begins. */
@@ -14,22 +19,31 @@
     const count = scenario.subnets.length;
     const depth = new Array(count).fill(-1);
     const into = new Set(scenario.links.filter(([from, to]) => from !== to).map(([, to]) => to));
-    let front = scenario.subnets.flatMap((subnet, index) => (subnet.hosts.some((host) => begun[host] > 0) ? [index] : []));
+    let front = scenario.subnets.flatMap((subnet, index) =>
+      subnet.hosts.some((host) => begun[host] > 0) ? [index] : [],
+    );
     if (!front.length) front = scenario.subnets.flatMap((_, index) => (into.has(index) ? [] : [index]));
     if (!front.length) front = [0];
     for (let step = 0; front.length; step++) {
       front.forEach((subnet) => (depth[subnet] = step));
-      front = [...new Set(scenario.links.filter(([from, to]) => depth[from] === step && depth[to] < 0).map(([, to]) => to))];
+      front = [
+        ...new Set(scenario.links.filter(([from, to]) => depth[from] === step && depth[to] < 0).map(([, to]) => to)),
+      ];
     }
     const deepest = Math.max(...depth);
-    const columns = Array.from({ length: deepest + 1 }, (_, step) => depth.flatMap((each, subnet) => (each === step ? [subnet] : [])));
+    const columns = Array.from({ length: deepest + 1 }, (_, step) =>
+      depth.flatMap((each, subnet) => (each === step ? [subnet] : [])),
+    );
     const never = depth.flatMap((each, subnet) => (each < 0 ? [subnet] : []));
     return never.length ? [...columns, never] : columns;
   };
 
   /** Hosts in the order in which the network shows them, subnet by subnet. */
   phalanx.hostOrder = (scenario, begun) =>
-    phalanx.columnsOf(scenario, begun).flat().map((subnet) => scenario.subnets[subnet].hosts);
+    phalanx
+      .columnsOf(scenario, begun)
+      .flat()
+      .map((subnet) => scenario.subnets[subnet].hosts);
 
   /** The network of a play: {element, show(turn, other), arrange()}. onHost hears which was opened. */
   phalanx.drawNetwork = (play, onHost) => {
@@ -39,26 +53,47 @@
     const groups = [];
     const drawGroup = (subnet) => {
       const { name, hosts } = scenario.subnets[subnet];
-      const reached = scenario.links.filter(([from, to]) => from === subnet && to !== from).map(([, to]) => scenario.subnets[to].name);
-      const list = el('ul', { class: 'hosts' }, ...hosts.map((host) => {
-        cards[host] = phalanx.hostCard(scenario, host, play.has);
-        cards[host].button.addEventListener('click', () => onHost(host, cards[host].button));
-        return cards[host].element;
-      }));
-      groups[subnet] = el('section', { class: 'subnet', 'data-subnet': subnet, 'aria-label': `${name} subnet` },
-        el('header', { class: 'subnet-head' },
+      const reached = scenario.links
+        .filter(([from, to]) => from === subnet && to !== from)
+        .map(([, to]) => scenario.subnets[to].name);
+      const list = el(
+        'ul',
+        { class: 'hosts' },
+        ...hosts.map((host) => {
+          cards[host] = phalanx.hostCard(scenario, host, play.has);
+          cards[host].button.addEventListener('click', () => onHost(host, cards[host].button));
+          return cards[host].element;
+        }),
+      );
+      groups[subnet] = el(
+        'section',
+        { class: 'subnet', 'data-subnet': subnet, 'aria-label': `${name} subnet` },
+        el(
+          'header',
+          { class: 'subnet-head' },
           el('span', { class: 'subnet-name', text: name, title: name }),
-          el('span', { class: 'reaches quiet', text: reached.length ? '\u2192 ' + phalanx.listed(reached) : '' })),
-        list);
+          el('span', { class: 'reaches quiet', text: reached.length ? '\u2192 ' + phalanx.listed(reached) : '' }),
+        ),
+        list,
+      );
       return groups[subnet];
     };
     const arrows = svg('svg', { class: 'arrows', preserveAspectRatio: 'none', 'aria-hidden': 'true' });
     const drawn = columns.map((column) => el('div', { class: 'column' }, ...column.map(drawGroup)));
-    const tallest = Math.max(...columns.map((column) => column.reduce((sum, subnet) => sum + scenario.subnets[subnet].hosts.length, 0)));
-    const element = el('div', {
-      class: 'network' + (tallest > DENSE ? ' dense' : '') + (play.blind ? ' blind' : ''), role: 'group', 'aria-label': 'Network',
-      style: `--columns: ${columns.length}`,
-    }, arrows, ...drawn);
+    const tallest = Math.max(
+      ...columns.map((column) => column.reduce((sum, subnet) => sum + scenario.subnets[subnet].hosts.length, 0)),
+    );
+    const element = el(
+      'div',
+      {
+        class: 'network' + (tallest > DENSE ? ' dense' : '') + (play.blind ? ' blind' : ''),
+        role: 'group',
+        'aria-label': 'Network',
+        style: `--columns: ${columns.length}`,
+      },
+      arrows,
+      ...drawn,
+    );
     let roots = [];
 
     function show(turn, other) {
@@ -83,11 +118,11 @@
       };
       arrows.setAttribute('viewBox', `0 0 ${box.width} ${box.height}`);
       const paths = [];
-      const twice = new Set(scenario.links.map(String));
+      const rank = columns.flat();
+      const known = new Set(scenario.links.map(String));
       for (const [from, to] of scenario.links) {
-        const both = twice.has(String([to, from]));
-        if (from === to || (both && columns.findIndex((column) => column.includes(from)) > columns.findIndex((column) => column.includes(to)))) continue;
-        if (both && from > to && columns.some((column) => column.includes(from) && column.includes(to))) continue;
+        const both = known.has(String([to, from])); // drawn once, from the one that red gets to first
+        if (from === to || (both && rank.indexOf(from) > rank.indexOf(to))) continue;
         paths.push(...way(place(groups[from]), place(groups[to]), 'link', both, 20));
       }
       scenario.points.forEach(([from, to]) => {
@@ -108,12 +143,24 @@
     const at = (column) => (column ? column[host] : null);
     const verb = moved ? (play.scenario.verbs[moved.blue] || { verb: 'acts' }).verb : '';
     return {
-      access: state.access[host], known: state.known[host], files: state.files[host], decoys: state.decoys[host],
-      activity: state.activity[host], compromised: state.compromised[host], scan: at(state.scan), exploit: at(state.exploit),
-      session: at(state.session), root: at(state.root), digits: play.digits, blind: play.blind,
+      access: state.access[host],
+      known: state.known[host],
+      files: state.files[host],
+      decoys: state.decoys[host],
+      activity: state.activity[host],
+      compromised: state.compromised[host],
+      scan: at(state.scan),
+      exploit: at(state.exploit),
+      session: at(state.session),
+      root: at(state.root),
+      digits: play.digits,
+      blind: play.blind,
       cost: moved ? moved.costs.filter((cost) => cost[1] === host).reduce((sum, cost) => sum + cost[2], 0) : 0,
       blue: moved && moved.blueHost === host ? { verb } : null,
-      red: moved && moved.redHost === host ? { verb: VERBS[moved.redKind] || moved.redKind, success: moved.redSuccess } : null,
+      red:
+        moved && moved.redHost === host
+          ? { verb: VERBS[moved.redKind] || moved.redKind, success: moved.redSuccess }
+          : null,
       differs: theirs !== null && theirs[host] !== state.access[host],
     };
   };
@@ -132,13 +179,13 @@
       bend = Math.max(16, (x1 - x2) / 2);
     }
     const line = svg('path', {
-      class: kind, d: `M${x1} ${y1} C${x1 + out * bend} ${y1} ${x2 + into * bend} ${y2} ${x2 + into * 4} ${y2}`,
+      class: kind,
+      d: `M${x1} ${y1} C${x1 + out * bend} ${y1} ${x2 + into * bend} ${y2} ${x2 + into * 4} ${y2}`,
     });
     const heads = [head(x2, y2, into, kind)];
     if (twoWay) heads.push(head(x1, y1, out, kind));
     return [line, ...heads];
   }
 
-  const head = (x, y, side, kind) =>
-    svg('path', { class: kind + '-head', d: `M${x} ${y} l${side * 7} -4 v8 Z` });
+  const head = (x, y, side, kind) => svg('path', { class: kind + '-head', d: `M${x} ${y} l${side * 7} -4 v8 Z` });
 })();

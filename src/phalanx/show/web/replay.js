@@ -14,7 +14,15 @@
     let [episode, shown, parts] = [null, 0, null];
     const said = el('p', { class: 'unseen', role: 'status', 'aria-live': 'polite' });
 
-    const viewer = { go, turn: () => shown, update, episode: () => episode, say, help: () => parts && parts.help.open(), element };
+    const viewer = {
+      go,
+      turn: () => shown,
+      update,
+      episode: () => episode,
+      say,
+      help: () => parts && parts.help.open(),
+      element,
+    };
 
     function update(record, changed = {}) {
       Object.assign(settings, changed);
@@ -28,7 +36,9 @@
         element.replaceChildren(el('p', { class: 'problem', role: 'status', text: episode.problem }));
         return;
       }
+      const focused = focusIn(element);
       parts = build();
+      if (focused) element.querySelector(focused)?.focus({ preventScroll: true });
       const first = settings.turn ?? (settings.onAction ? episode.length : 0);
       go(following ? (before ? episode.length : first) : shown);
       arrange();
@@ -42,19 +52,41 @@
         const network = phalanx.drawNetwork(play, (index, card) => openHost(host, play, index, card));
         return { network, panel: phalanx.turnPanel(play, horizon) };
       });
-      const strip = phalanx.drawStrip(episode, horizon, (turn) => { parts.controls.stop(); go(turn); });
+      const strip = phalanx.drawStrip(episode, horizon, (turn) => {
+        parts.controls.stop();
+        go(turn);
+      });
       const help = phalanx.helpDialog(element);
       const controls = phalanx.makeControls(viewer);
-      const heads = plays.map((play) => header(play, episode, horizon, plays.length > 1 ? settings.level + 1 : settings.level));
+      const heads = plays.map((play) =>
+        header(play, episode, horizon, plays.length > 1 ? settings.level + 1 : settings.level),
+      );
       element.dataset.plays = plays.length;
       element.replaceChildren(
-        el('div', { class: 'stages' }, ...views.map(({ network, panel }, index) => el('article', { class: 'stage', 'data-play': index },
-          heads[index].element,
-          el('div', { class: 'stage-body' }, el('div', { class: 'scene' }, network.element, plays.length === 1 ? legend(plays[0]) : null), panel.element)))),
+        el(
+          'div',
+          { class: 'stages' },
+          ...views.map(({ network, panel }, index) =>
+            el(
+              'article',
+              { class: 'stage', 'data-play': index },
+              heads[index].element,
+              el(
+                'div',
+                { class: 'stage-body' },
+                el('div', { class: 'scene' }, network.element, plays.length === 1 ? legend(plays[0]) : null),
+                panel.element,
+              ),
+            ),
+          ),
+        ),
         plays.length > 1 ? legend(plays[0]) : '',
         strip.element,
         settings.interactive ? controls.element : '',
-        host.element, help.element, said);
+        host.element,
+        help.element,
+        said,
+      );
       return { views, strip, controls, help, heads, moves: settings.onAction ? idleMoves(controls) : null };
     }
 
@@ -62,13 +94,20 @@
     function idleMoves(controls) {
       const group = el('div', { class: 'control-group live', role: 'group', 'aria-label': 'Moves on no host' });
       episode.scenario.verbs.forEach(({ host, verb }, action) => {
-        if (host < 0) group.append(el('button', { type: 'button', 'data-action': action, text: verb, on: { click: () => act(action) } }));
+        if (host < 0)
+          group.append(
+            el('button', { type: 'button', 'data-action': action, text: verb, on: { click: () => act(action) } }),
+          );
       });
       controls.element.prepend(group);
       return group;
     }
 
-    const movable = () => Boolean(settings.onAction) && shown === episode.length && !element.hasAttribute('aria-busy') && shown < (episode.scenario.horizon || Infinity);
+    /** Whether blue's next move can be made here: at the last turn, with no other under way. */
+    function movable() {
+      const over = shown >= (episode.scenario.horizon || Infinity);
+      return Boolean(settings.onAction) && !over && shown === episode.length && !element.hasAttribute('aria-busy');
+    }
 
     function act(action) {
       if (!movable()) return;
@@ -125,25 +164,76 @@
     if (target && target.key(event)) event.preventDefault();
   });
 
+  /** How to find what has the focus again when all is drawn anew: a host, a button, or the strip. */
+  function focusIn(element) {
+    const held = element.contains(document.activeElement) ? document.activeElement : null;
+    if (!held) return null;
+    for (const name of ['host', 'control', 'speed', 'action']) {
+      if (held.dataset[name] !== undefined) return `[data-${name}="${CSS.escape(held.dataset[name])}"]`;
+    }
+    return held.getAttribute('role') === 'slider' ? '[role="slider"]' : null;
+  }
+
   function header(play, episode, horizon, level) {
     const { policy, attacker, seed, source } = play.title;
     const turn = el('span', { 'data-name': 'turn' });
-    const about = [`seed ${seed}`, episode.scenario.rules, source === 'trace' ? 'recorded from the original' : ''].filter((part) => part && part !== 'seed undefined' && part !== 'seed null');
-    const element = el('header', { class: 'episode-head' },
-      el('h' + level, {}, el('span', { 'data-name': 'policy', text: policy }), el('span', { class: 'quiet', text: ' against ' }), el('span', { 'data-name': 'attacker', text: attacker })),
+    const told = typeof seed === 'number' ? `seed ${seed}` : '';
+    const about = [told, episode.scenario.rules, source === 'trace' ? 'recorded from the original' : ''].filter(
+      Boolean,
+    );
+    const element = el(
+      'header',
+      { class: 'episode-head' },
+      el(
+        'h' + level,
+        {},
+        el('span', { 'data-name': 'policy', text: policy }),
+        el('span', { class: 'quiet', text: ' against ' }),
+        el('span', { 'data-name': 'attacker', text: attacker }),
+      ),
       el('span', { class: 'about quiet', 'data-name': 'about', text: about.join(' \u00b7 ') }),
-      play.broken ? el('span', { class: 'broken', role: 'status', text: `the recording breaks off after turn ${play.length}` }) : null,
-      el('span', { class: 'sums' }, el('span', { class: 'quiet', text: 'return ' }), el('strong', { 'data-name': 'return', text: number(play.record.return ?? play.soFar(play.length), play.digits) }),
-        el('span', { class: 'quiet', text: ' \u00b7 turn ' }), turn, el('span', { class: 'quiet', text: '/' + horizon })));
+      play.broken
+        ? el('span', { class: 'broken', role: 'status', text: `the recording breaks off after turn ${play.length}` })
+        : null,
+      el(
+        'span',
+        { class: 'sums' },
+        el('span', { class: 'quiet', text: 'return ' }),
+        el('strong', {
+          'data-name': 'return',
+          text: number(play.record.return ?? play.soFar(play.length), play.digits),
+        }),
+        el('span', { class: 'quiet', text: ' \u00b7 turn ' }),
+        turn,
+        el('span', { class: 'quiet', text: '/' + horizon }),
+      ),
+    );
     return { element, turn };
   }
 
   function legend(play) {
     const sign = (name, words, kind = '') => el('span', { class: 'sign ' + kind }, phalanx.shape(name), words);
-    return el('p', { class: 'legend small', 'aria-hidden': 'true' },
-      el('span', { class: 'quiet', text: 'red: ' }), sign('none', 'not on it'), sign('user', 'user', 'sign-user'), sign('root', 'root', 'sign-root'),
-      sign('file', 'file'), sign('decoy', 'decoys'),
-      el('span', { class: 'quiet', text: 'moves: ' }), sign('blue', 'blue', 'sign-blue'), sign('red', 'red', 'sign-red'), sign('missed', 'failed', 'sign-red'),
-      play.has.belief ? el('span', { class: 'sign' }, el('span', { class: 'belief-sample' }, el('span'), el('span')), 'chance of a session, of root') : null);
+    return el(
+      'p',
+      { class: 'legend small', 'aria-hidden': 'true' },
+      el('span', { class: 'quiet', text: 'red: ' }),
+      sign('none', 'not on it'),
+      sign('user', 'user', 'sign-user'),
+      sign('root', 'root', 'sign-root'),
+      sign('file', 'file'),
+      sign('decoy', 'decoys'),
+      el('span', { class: 'quiet', text: 'moves: ' }),
+      sign('blue', 'blue', 'sign-blue'),
+      sign('red', 'red', 'sign-red'),
+      sign('missed', 'failed', 'sign-red'),
+      play.has.belief
+        ? el(
+            'span',
+            { class: 'sign' },
+            el('span', { class: 'belief-sample' }, el('span'), el('span')),
+            'chance of a session, of root',
+          )
+        : null,
+    );
   }
 })();

@@ -2,7 +2,7 @@
 (() => {
   'use strict';
   const phalanx = (window.phalanx = window.phalanx || {});
-  const { el, svg, write, number, interval } = phalanx;
+  const { el, svg, write } = phalanx;
   const [ROW, GAP, AXIS, HEAD] = [12, 5, 26, 18];
   const LEAST = 8; // pixels a turn takes at least; a longer game scrolls sideways
   const ACCESS = ['none', 'user', 'root'];
@@ -16,9 +16,18 @@
     const height = bands.at(-1).bottom + AXIS;
     const labels = svg('svg', { class: 'strip-labels', height, 'aria-hidden': 'true' });
     const plot = svg('svg', { class: 'strip-plot', height, preserveAspectRatio: 'none', 'aria-hidden': 'true' });
-    const slider = el('div', {
-      class: 'strip-slider', role: 'slider', tabindex: 0, 'aria-label': 'Turn', 'aria-valuemin': 0, 'aria-valuemax': turns,
-    }, plot);
+    const slider = el(
+      'div',
+      {
+        class: 'strip-slider',
+        role: 'slider',
+        tabindex: 0,
+        'aria-label': 'Turn',
+        'aria-valuemin': 0,
+        'aria-valuemax': turns,
+      },
+      plot,
+    );
     const scroller = el('div', { class: 'strip-scroll' }, slider);
     const tip = el('div', { class: 'strip-tip', hidden: true });
     const element = el('div', { class: 'strip' }, labels, scroller, tip);
@@ -39,7 +48,8 @@
 
     function backdrop() {
       const lines = [];
-      for (let turn = 10; turn <= turns; turn += 10) lines.push(svg('path', { class: 'grid', d: `M${x(turn) + cell / 2} 0 V${height - AXIS}` }));
+      for (let turn = 10; turn <= turns; turn += 10)
+        lines.push(svg('path', { class: 'grid', d: `M${x(turn) + cell / 2} 0 V${height - AXIS}` }));
       const parts = episode.differences[0];
       if (parts) lines.push(svg('path', { class: 'parts', d: `M${x(parts)} 0 V${height - AXIS}` }));
       return lines;
@@ -55,8 +65,14 @@
       const rowOf = new Map(band.rows.map(({ host, top }) => [host, top]));
       for (let turn = 1; turn <= play.length; turn++) drawn.push(...moves(play.turn(turn), turn, rowOf));
       for (const { track, top } of band.tracks) {
-        drawn.push(svg('path', { class: 'row', d: `M0 ${top + track.height} H${x(turns + 1)}` }),
-          svg('g', { transform: `translate(0 ${top})`, class: 'track track-' + track.name }, ...track.draw(play, x, cell)));
+        drawn.push(
+          svg('path', { class: 'row', d: `M0 ${top + track.height} H${x(turns + 1)}` }),
+          svg(
+            'g',
+            { transform: `translate(0 ${top})`, class: 'track track-' + track.name },
+            ...track.draw(play, x, cell),
+          ),
+        );
       }
       return drawn;
     }
@@ -68,9 +84,15 @@
         const access = play.state(turn).access[host];
         if (turn === play.length || play.state(turn + 1).access[host] !== access) {
           if (access) {
-            boxes.push(svg('rect', {
-              class: 'access access-' + ACCESS[access], x: x(begun), y: top + 1.5, width: x(turn + 1) - x(begun), height: ROW - 3,
-            }));
+            boxes.push(
+              svg('rect', {
+                class: 'access access-' + ACCESS[access],
+                x: x(begun),
+                y: top + 1.5,
+                width: x(turn + 1) - x(begun),
+                height: ROW - 3,
+              }),
+            );
           }
           begun = turn + 1;
         }
@@ -83,10 +105,19 @@
       const blueTop = rowOf.get(moved.blueHost);
       const redTop = rowOf.get(moved.redHost);
       if (blueTop !== undefined && (moved.blueHost >= 0 || moved.blue > 0)) {
-        drawn.push(svg('rect', { class: 'blue-move', x: x(turn) + cell * 0.3 - 1.5, y: blueTop + 1, width: 3, height: ROW - 2 }));
+        drawn.push(
+          svg('rect', { class: 'blue-move', x: x(turn) + cell * 0.3 - 1.5, y: blueTop + 1, width: 3, height: ROW - 2 }),
+        );
       }
       if (redTop !== undefined && moved.redKind !== 'sleep') {
-        drawn.push(svg('circle', { class: 'red-move' + (moved.redSuccess ? '' : ' missed'), cx: x(turn) + cell * 0.68, cy: redTop + ROW / 2, r: 2.5 }));
+        drawn.push(
+          svg('circle', {
+            class: 'red-move' + (moved.redSuccess ? '' : ' missed'),
+            cx: x(turn) + cell * 0.68,
+            cy: redTop + ROW / 2,
+            r: 2.5,
+          }),
+        );
       }
       return drawn;
     }
@@ -118,7 +149,8 @@
       cursor.box.setAttribute('x', flag - 17);
       cursor.label.setAttribute('x', flag);
       write(cursor.label, String(shown));
-      for (const mark of plot.querySelectorAll('.axis')) { // no number half behind the handle
+      for (const mark of plot.querySelectorAll('.axis')) {
+        // no number half behind the handle
         mark.classList.toggle('covered', Math.abs(Number(mark.getAttribute('x')) - flag) < 32);
       }
       const [left, room] = [scroller.scrollLeft, scroller.clientWidth];
@@ -128,7 +160,7 @@
     function show(turn) {
       shown = turn;
       slider.setAttribute('aria-valuenow', turn);
-      slider.setAttribute('aria-valuetext', turnWords(episode, turn));
+      slider.setAttribute('aria-valuetext', phalanx.turnWords(episode, turn));
       move();
     }
 
@@ -154,9 +186,13 @@
     slider.addEventListener('pointercancel', release);
     slider.addEventListener('click', (event) => onTurn(turnAt(event)));
     slider.addEventListener('pointerleave', () => (tip.hidden = true));
-    slider.addEventListener('touchstart', (event) => {
-      if (inAxis(event.touches[0])) event.preventDefault(); // else the finger would scroll
-    }, { passive: false });
+    slider.addEventListener(
+      'touchstart',
+      (event) => {
+        if (inAxis(event.touches[0])) event.preventDefault(); // else the finger would scroll
+      },
+      { passive: false },
+    );
 
     /** What lies under the pointer, in words. */
     function point(event) {
@@ -164,7 +200,7 @@
       const y = event.clientY - box.top;
       const turn = turnAt(event);
       const band = bands.find((each) => y >= each.top && y < each.bottom);
-      const words = band ? pointWords(band, y, turn, scenario) : '';
+      const words = band ? phalanx.pointWords(band, y, turn, scenario) : '';
       tip.hidden = !words;
       if (!words) return;
       write(tip, `Turn ${turn} \u00b7 ${words}`);
@@ -184,20 +220,24 @@
       if (band.titled) top += HEAD;
       groups.forEach((hosts) => {
         hosts.forEach((host) => {
-          band.rows.push({ host, top });
+          band.rows.push({ host, top, bottom: top + ROW });
           top += ROW;
         });
         top += GAP;
       });
-      const homeless = play.turns().some((turn) => (turn.blueHost < 0 && turn.blue > 0) || (turn.redHost < 0 && turn.redKind !== 'sleep'));
+      const homeless = play
+        .turns()
+        .some((turn) => (turn.blueHost < 0 && turn.blue > 0) || (turn.redHost < 0 && turn.redKind !== 'sleep'));
       if (homeless) {
-        band.rows.push({ host: -1, top });
+        band.rows.push({ host: -1, top, bottom: top + ROW });
         top += ROW + GAP;
       }
-      tracks.filter((track) => track.of(play)).forEach((track) => {
-        band.tracks.push({ track, top });
-        top += track.height + GAP;
-      });
+      tracks
+        .filter((track) => track.of(play))
+        .forEach((track) => {
+          band.tracks.push({ track, top, bottom: top + track.height });
+          top += track.height + GAP;
+        });
       band.bottom = top;
       top += plays.length > 1 ? GAP : 0;
       return band;
@@ -207,45 +247,24 @@
   function labelsOf(band, scenario) {
     const label = (text, y, kind) => svg('text', { class: kind, x: 0, y, text });
     const named = band.rows.map(({ host, top }) =>
-      svg('text', { class: host < 0 ? 'label quiet' : 'label', x: 0, y: top + ROW - 2, text: host < 0 ? 'no host' : clipped(scenario.names[host], 15) },
-        svg('title', { text: host < 0 ? 'Moves that name no host' : scenario.names[host] })));
-    const tracked = band.tracks.flatMap(({ track, top }) => [label(track.name, top + 11, 'label'), label(track.note, top + 24, 'label note')]);
+      svg(
+        'text',
+        {
+          class: host < 0 ? 'label quiet' : 'label',
+          x: 0,
+          y: top + ROW - 2,
+          text: host < 0 ? 'no host' : clipped(scenario.names[host], 15),
+        },
+        svg('title', { text: host < 0 ? 'Moves that name no host' : scenario.names[host] }),
+      ),
+    );
+    const tracked = band.tracks.flatMap(({ track, top }) => [
+      label(track.name, top + 11, 'label'),
+      label(track.note, top + 24, 'label note'),
+    ]);
     const title = band.titled ? [label(clipped(band.play.title.policy, 14), band.top + 13, 'label title')] : [];
     return [...title, ...named, ...tracked];
   }
 
   const clipped = (name, most) => (name.length > most ? name.slice(0, most - 1) + '\u2026' : name);
-
-  /** A turn in a sentence or two, for ears and for the status of the page. */
-  const turnWords = (episode, turn) => {
-    const said = episode.plays.map((play) => {
-      const moved = play.turn(turn);
-      const who = episode.plays.length > 1 ? play.title.policy + ': ' : '';
-      if (!moved) return who + (turn === 0 ? 'The beginning.' : 'The game is over.');
-      return `${who}Blue ${moved.blueWords}. ${moved.redWords}. Cost ${number(-moved.reward, play.digits)}, return so far ${number(play.soFar(turn), play.digits)}.`;
-    });
-    return `Turn ${turn} of ${episode.length}. ` + said.join(' ');
-  };
-  phalanx.turnWords = turnWords;
-
-  function pointWords(band, y, turn, scenario) {
-    const { play } = band;
-    const moved = play.turn(turn);
-    const row = band.rows.find(({ top }) => y >= top && y < top + ROW);
-    if (row && row.host >= 0) {
-      const words = [`${scenario.names[row.host]}: ${['no access', 'user', 'root'][play.state(turn).access[row.host]]}`];
-      if (moved && moved.blueHost === row.host) words.push('blue ' + moved.blueWords);
-      if (moved && moved.redHost === row.host) words.push(moved.redWords);
-      return words.join(' \u00b7 ');
-    }
-    if (!moved) return '';
-    const track = band.tracks.find((each) => y >= each.top && y < each.top + each.track.height);
-    if (track && track.track.name === 'loss') {
-      const causes = play.causes.map((cause) => [cause, moved.costs.filter((cost) => cost[0] === cause).reduce((sum, cost) => sum - cost[2], 0)]);
-      return `loss ${number(-moved.reward, play.digits)}` + causes.filter(([, sum]) => sum).map(([cause, sum]) => ` \u00b7 ${cause} ${number(sum, play.digits)}`).join('');
-    }
-    if (track && track.track.name === 'regret') return moved.regret ? `regret ${number(moved.regret[0], 3)}, ${interval(moved.regret[1], moved.regret[2], 3)}` : 'no regret estimated';
-    if (track) return moved.value === null ? '' : `value ${number(moved.value, 2)}`;
-    return [moved.blueHost < 0 ? 'blue ' + moved.blueWords : '', moved.redHost < 0 ? moved.redWords : ''].filter(Boolean).join(' \u00b7 ');
-  }
 })();

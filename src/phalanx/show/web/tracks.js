@@ -30,13 +30,22 @@
     const reach = phalanx.reach(values) || 1;
     const most = Math.max(0, ...values);
     const digits = most < 1 ? 2 : 1;
-    const note = most > reach ? `to ${number(reach, digits)}, max ${number(most, digits)}` : most > 0 ? `max ${number(most, digits)}` : 'none';
+    const note =
+      most > reach
+        ? `to ${number(reach, digits)}, max ${number(most, digits)}`
+        : most > 0
+          ? `max ${number(most, digits)}`
+          : 'none';
     const draw = (play, x, cell) => {
       const parts = [];
       for (let turn = 1; turn <= play.length; turn++) {
         const left = x(turn) + Math.max(0.5, cell * 0.15);
         const width = Math.max(1, cell * 0.7);
-        parts.push(...partsOf(play.turn(turn)).map((part) => part(left, width, (value) => Math.min(1, value / reach) * (HEIGHT - 3))));
+        parts.push(
+          ...partsOf(play.turn(turn)).map((part) =>
+            part(left, width, (value) => Math.min(1, value / reach) * (HEIGHT - 3)),
+          ),
+        );
         if (valueOf(name, play.turn(turn)) > reach) parts.push(cut(left, width));
       }
       return parts;
@@ -52,25 +61,39 @@
 
   function lossParts(turn) {
     let sum = 0;
-    return turn.costs.filter((cost) => cost[2] < 0).map(([cause, , amount]) => {
-      const [from, to] = [sum, sum - amount];
-      sum = to;
-      return (left, width, high) => svg('rect', {
-        class: phalanx.causeClass(cause), x: left, width, y: HEIGHT - high(to), height: Math.max(0, high(to) - high(from)),
+    return turn.costs
+      .filter((cost) => cost[2] < 0)
+      .map(([cause, , amount]) => {
+        const [from, to] = [sum, sum - amount];
+        sum = to;
+        return (left, width, high) =>
+          svg('rect', {
+            class: phalanx.causeClass(cause),
+            x: left,
+            width,
+            y: HEIGHT - high(to),
+            height: Math.max(0, high(to) - high(from)),
+          });
       });
-    });
   }
 
   function regretParts(turn) {
     if (!turn.regret) return [];
     const [mean, low, up] = turn.regret;
     return [
-      (left, width, high) => svg('rect', {
-        class: 'regret' + (low > 0 ? ' sure' : ''), x: left, width, y: HEIGHT - high(mean), height: high(mean),
-      }),
-      (left, width, high) => svg('path', {
-        class: 'regret-range', d: `M${left + width / 2} ${HEIGHT - high(Math.max(0, low))} V${HEIGHT - high(Math.max(0, up))}`,
-      }),
+      (left, width, high) =>
+        svg('rect', {
+          class: 'regret' + (low > 0 ? ' sure' : ''),
+          x: left,
+          width,
+          y: HEIGHT - high(mean),
+          height: high(mean),
+        }),
+      (left, width, high) =>
+        svg('path', {
+          class: 'regret-range',
+          d: `M${left + width / 2} ${HEIGHT - high(Math.max(0, low))} V${HEIGHT - high(Math.max(0, up))}`,
+        }),
     ];
   }
 
@@ -90,6 +113,12 @@
         svg('path', { class: 'value', d: 'M' + points.join(' L') }),
       ];
     };
-    return { name: 'value', height: HEIGHT, note: `${number(least)} to ${number(most)}`, draw, of: (play) => play.has.value };
+    return {
+      name: 'value',
+      height: HEIGHT,
+      note: `${number(least)} to ${number(most)}`,
+      draw,
+      of: (play) => play.has.value,
+    };
   }
 })();

@@ -17,17 +17,24 @@
   };
 
   function problemOf(record) {
-    if (record === null || typeof record !== 'object') return 'There is no episode here: nothing has been recorded yet.';
-    if (record.format !== FORMAT) return 'This is not an episode of phalanx: its format is not named \u201c' + FORMAT + '\u201d.';
+    if (record === null || typeof record !== 'object')
+      return 'There is no episode here: nothing has been recorded yet.';
+    if (record.format !== FORMAT)
+      return 'This is not an episode of phalanx: its format is not named \u201c' + FORMAT + '\u201d.';
     if (record.version > VERSION) {
-      return `This episode was written by a newer phalanx (format ${record.version}; this page reads ${VERSION}). Open it with that version, or write it again.`;
+      return (
+        `This episode was written by a newer phalanx (format ${record.version}; this page reads ${VERSION}). ` +
+        'Open it with that version, or write it again.'
+      );
     }
     const scenario = record.scenario;
     if (!scenario || !Array.isArray(scenario.hosts) || !Array.isArray(scenario.subnets) || !scenario.hosts.length) {
       return 'This episode does not say which hosts its network has, so there is nothing to draw.';
     }
     if (!Array.isArray(record.plays) || record.plays.length === 0) return 'No game has been played yet.';
-    const whole = record.plays.every((play) => play && play.states && Array.isArray(play.states.access) && play.states.access.length && play.turns);
+    const whole = record.plays.every(
+      (play) => play && play.states && Array.isArray(play.states.access) && play.states.access.length && play.turns,
+    );
     return whole ? null : 'The recording broke off before its first turn: there is nothing to show yet.';
   }
 
@@ -43,7 +50,14 @@
       return { host, verb: host < 0 ? action : action.slice(0, -names[host].length - 1) };
     });
     return {
-      rules: '', links: [], points: [], decoys: [], ...scenario, actions, names, verbs,
+      rules: '',
+      links: [],
+      points: [],
+      decoys: [],
+      ...scenario,
+      actions,
+      names,
+      verbs,
       actionName: (action) => actions[action] ?? 'action ' + action,
       actionsOn: (host) => verbs.flatMap((each, action) => (each.host === host ? [{ action, verb: each.verb }] : [])),
     };
@@ -62,7 +76,9 @@
       this.states = []; // as they were asked for
       this.sums = [0];
       for (let turn = 1; turn <= this.length; turn++) this.sums.push(this.sums[turn - 1] + play.turns.reward[turn - 1]);
-      const tenths = (play.turns.reward || []).every((reward) => Math.abs(reward * 10 - Math.round(reward * 10)) < 1e-6);
+      const tenths = (play.turns.reward || []).every(
+        (reward) => Math.abs(reward * 10 - Math.round(reward * 10)) < 1e-6,
+      );
       this.digits = tenths ? 1 : 2;
       this.causes = causesOf(play.turns.costs || []);
     }
@@ -91,13 +107,20 @@
       const hidden = (column) => row(this.blind ? null : column);
       const { belief, remembered } = states;
       return {
-        access: hidden(states.access), known: hidden(states.known), files: hidden(states.files), decoys: row(states.decoys),
-        activity: row(states.activity), compromised: row(states.compromised),
-        scan: remembered ? row(remembered.scan) : null, exploit: remembered ? row(remembered.exploit) : null,
+        access: hidden(states.access),
+        known: hidden(states.known),
+        files: hidden(states.files),
+        decoys: row(states.decoys),
+        activity: row(states.activity),
+        compromised: row(states.compromised),
+        scan: remembered ? row(remembered.scan) : null,
+        exploit: remembered ? row(remembered.exploit) : null,
         service: states.service ? states.service[at] !== '0' : null,
-        session: belief ? row(belief.session) : null, root: belief ? row(belief.root) : null,
+        session: belief ? row(belief.session) : null,
+        root: belief ? row(belief.root) : null,
         attackers: belief && belief.attackers ? belief.attackers[at] : null,
-        exact: !(belief && belief.exact && belief.exact[at] === '0'), possible: belief && belief.states ? belief.states[at] : null,
+        exact: !(belief && belief.exact && belief.exact[at] === '0'),
+        possible: belief && belief.states ? belief.states[at] : null,
       };
     }
 
@@ -107,11 +130,19 @@
       const { turns } = this.record;
       const at = (column) => (column ? column[turn - 1] : null);
       const moved = {
-        blue: at(turns.blue), blueWords: at(turns.blue_words), blueHost: at(turns.blue_host) ?? -1,
-        redWords: at(turns.red_words), redKind: at(turns.red_kind), redHost: at(turns.red_host) ?? -1,
+        blue: at(turns.blue),
+        blueWords: at(turns.blue_words),
+        blueHost: at(turns.blue_host) ?? -1,
+        redWords: at(turns.red_words),
+        redKind: at(turns.red_kind),
+        redHost: at(turns.red_host) ?? -1,
         redSuccess: turns.red_success ? turns.red_success[turn - 1] === '1' : true,
-        reward: at(turns.reward), costs: at(turns.costs) || [], likely: at(turns.likely), value: at(turns.value),
-        whatIf: at(turns.what_if), regret: at(turns.regret),
+        reward: at(turns.reward),
+        costs: at(turns.costs) || [],
+        likely: at(turns.likely),
+        value: at(turns.value),
+        whatIf: at(turns.what_if),
+        regret: at(turns.regret),
       };
       if (!this.blind) return moved;
       const costs = moved.costs.map(([cause, host, amount]) => [cause, cause === 'root' ? -1 : host, amount]);
@@ -121,8 +152,12 @@
     get has() {
       const { turns, states } = this.record;
       return {
-        likely: Boolean(turns.likely), value: Boolean(turns.value), whatIf: Boolean(turns.what_if),
-        regret: Boolean(turns.regret), belief: Boolean(states.belief), memory: Boolean(states.remembered),
+        likely: Boolean(turns.likely),
+        value: Boolean(turns.value),
+        whatIf: Boolean(turns.what_if),
+        regret: Boolean(turns.regret),
+        belief: Boolean(states.belief),
+        memory: Boolean(states.remembered),
       };
     }
 
@@ -175,7 +210,8 @@
     for (let turn = 1; turn <= Math.max(one.length, two.length); turn++) {
       const mine = one.turn(turn);
       const other = two.turn(turn);
-      const same = mine && other && mine.blue === other.blue && mine.redWords === other.redWords && mine.reward === other.reward;
+      const same =
+        mine && other && mine.blue === other.blue && mine.redWords === other.redWords && mine.reward === other.reward;
       if (!same) found.push(turn);
     }
     return found;
