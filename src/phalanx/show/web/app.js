@@ -1,0 +1,4 @@
+'use strict';
+(() => {
+  document.getElementById('app').textContent = 'hello';
+})();

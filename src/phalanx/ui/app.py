@@ -1,0 +1,58 @@
+"""The app: which address gives what."""
+
+from pathlib import Path
+
+from starlette.applications import Starlette
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+
+from phalanx.show.page import asset, text
+from phalanx.ui.asked import HANDLERS, NotHere, answers
+from phalanx.ui.guard import App, Guard
+
+STYLES = ("base.css", "app.css")
+SCRIPTS = ("app.js",)
+KINDS = {".js": "text/javascript", ".css": "text/css"}
+PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>phalanx</title>
+<link rel="icon" href="data:,">
+{styles}
+</head>
+<body>
+<div id="app" data-folder="{folder}"><p class="quiet">Loading …</p></div>
+<noscript><p>This page needs JavaScript; all of it comes from this machine.</p></noscript>
+{scripts}
+</body>
+</html>
+"""
+
+
+def make_app(folder: Path, token: str, port: int) -> App:
+    """Everything that is asked for goes through the guard first."""
+    shell = PAGE.format(
+        folder=text(folder),
+        styles="\n".join(f'<link rel="stylesheet" href="/assets/{name}">' for name in STYLES),
+        scripts="\n".join(f'<script src="/assets/{name}"></script>' for name in SCRIPTS),
+    )
+
+    async def page(_request: object) -> Response:
+        return HTMLResponse(shell)
+
+    routes = [
+        Route("/", page),
+        Route("/assets/{name}", answers(give_asset)),
+    ]
+    app = Starlette(routes=routes, exception_handlers=HANDLERS)
+    return Guard(app, token, port)  # type: ignore[arg-type]
+
+
+def give_asset(name: str) -> Response:
+    """A style or script that comes with phalanx, and no other file."""
+    if name not in (*STYLES, *SCRIPTS):
+        raise NotHere("there is no such file")
+    return Response(asset(name), media_type=KINDS[Path(name).suffix])
