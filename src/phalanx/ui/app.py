@@ -8,7 +8,10 @@ from starlette.routing import Route
 
 from phalanx.show.page import asset, text
 from phalanx.ui.asked import HANDLERS, NotHere, answers
+from phalanx.ui.choices import choices
+from phalanx.ui.games import Games
 from phalanx.ui.guard import App, Guard
+from phalanx.ui.run_views import RunViews
 
 STYLES = ("base.css", "app.css")
 SCRIPTS = ("app.js",)
@@ -43,9 +46,20 @@ def make_app(folder: Path, token: str, port: int) -> App:
     async def page(_request: object) -> Response:
         return HTMLResponse(shell)
 
+    runs, games = RunViews(folder), Games()
     routes = [
         Route("/", page),
         Route("/assets/{name}", answers(give_asset)),
+        Route("/api/runs", answers(runs.list)),
+        Route("/api/run", answers(runs.one)),
+        Route("/api/run/rows", answers(runs.rows)),
+        Route("/api/choices", answers(choices)),
+        Route("/api/games", answers(games.begin), methods=["POST"]),
+        Route("/api/games/{id}", answers(games.state)),
+        Route("/api/games/{id}/turns", answers(games.play), methods=["POST"]),
+        Route("/api/games/{id}/open", answers(games.open_cards), methods=["POST"]),
+        Route("/api/games/{id}/hint", answers(games.hint)),
+        Route("/api/games/{id}/what-if", answers(games.what_if), methods=["POST"]),
     ]
     app = Starlette(routes=routes, exception_handlers=HANDLERS)
     return Guard(app, token, port)  # type: ignore[arg-type]
