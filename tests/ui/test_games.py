@@ -1,6 +1,7 @@
 """Games over the wire: what is sent is played, once, and what cannot be is one line."""
 
 import json
+import time
 from typing import Any
 
 import gymnasium
@@ -97,9 +98,29 @@ def test_hints_are_those_of_the_turn(client: Client) -> None:
         dict.fromkeys([hint["likely"][0][0], 0])
     )
     move(client, game, 1, 0)
-    assert client.get(f"{url}/hint?turn=0").status == 409
-    assert client.post(f"{url}/what-if", {"turn": 0, "actions": [0]}).status == 409
-    assert client.get(f"{url}/hint?turn=1").status == 200
+    stale = {"turn": 0, "stale": True}
+    assert client.get(f"{url}/hint?turn=0").json == stale
+    assert client.post(f"{url}/what-if", {"turn": 0, "actions": [0]}).json == stale
+    assert "likely" in client.get(f"{url}/hint?turn=1").json
+
+
+def test_after_the_end_a_score_is_set_beside_others(client: Client) -> None:
+    game = begin(client, red_agent="b_line", horizon=30, seed=9)
+    url = f"/api/games/{game['id']}"
+    assert client.post(f"{url}/beside").status == 409
+    for turn in range(1, 31):
+        told = move(client, game, turn, 0).json
+    found = client.post(f"{url}/beside").json
+    assert [one["return"] for one in found["published"]] == [-3.47, -3.48, -3.53]
+    job = found["job"]
+    end = time.monotonic() + 120
+    while job["state"] in ("waiting", "working"):
+        assert time.monotonic() < end
+        job = client.get(f"/api/jobs/{job['id']}").json
+    result = client.get(f"/api/jobs/{job['id']}/result").json
+    assert result["champion"] == "champion"
+    assert result["same_dice"] > told["return"]
+    assert result["better_than"] == 0
 
 
 @pytest.mark.parametrize("actions", [[145], ["x"], "x", [[0]]])

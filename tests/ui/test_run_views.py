@@ -64,7 +64,10 @@ def test_a_run_that_is_at_work_says_so(client: Client, folder: Path) -> None:
 
 def test_a_run_tells_its_settings_and_its_summary(client: Client) -> None:
     found = client.get("/api/run?run=first").json
-    assert found["settings"]["total_episodes"] == "120"
+    settings = {one["name"]: one for one in found["settings"]}
+    assert settings["total_episodes"]["value"] == "120"
+    changed = {name for name, one in settings.items() if one["changed"]}
+    assert changed == {"total_episodes", "red_agent"}
     assert found["summary"]["state"] == "finished"
     for name in ("broken", "linked", "begun", "killed", "search", "sweep"):
         assert client.get(f"/api/run?run={name}").status == 200

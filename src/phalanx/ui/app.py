@@ -1,5 +1,7 @@
 """The app: which address gives what."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from starlette.applications import Starlette
@@ -7,14 +9,19 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from phalanx.show.page import asset, text
+from phalanx.show.viewer import VIEWER_SCRIPTS, VIEWER_STYLES
 from phalanx.ui.asked import HANDLERS, NotHere, answers
 from phalanx.ui.choices import choices
 from phalanx.ui.games import Games
 from phalanx.ui.guard import App, Guard
+from phalanx.ui.jobs import Jobs
 from phalanx.ui.run_views import RunViews
 
-STYLES = ("base.css", "app.css")
-SCRIPTS = ("app.js",)
+STYLES = ("base.css", *VIEWER_STYLES, "app.css")
+SCRIPTS = (
+    *VIEWER_SCRIPTS, "app.js", "runs.js", "curves.js", "run.js", "advice.js", "play.js", "play_setup.js",
+    "start.js",
+)  # fmt: skip
 KINDS = {".js": "text/javascript", ".css": "text/css"}
 PAGE = """<!doctype html>
 <html lang="en">
@@ -46,7 +53,8 @@ def make_app(folder: Path, token: str, port: int) -> App:
     async def page(_request: object) -> Response:
         return HTMLResponse(shell)
 
-    runs, games = RunViews(folder), Games()
+    runs, jobs = RunViews(folder), Jobs()
+    games = Games(jobs)
     routes = [
         Route("/", page),
         Route("/assets/{name}", answers(give_asset)),
@@ -60,8 +68,18 @@ def make_app(folder: Path, token: str, port: int) -> App:
         Route("/api/games/{id}/open", answers(games.open_cards), methods=["POST"]),
         Route("/api/games/{id}/hint", answers(games.hint)),
         Route("/api/games/{id}/what-if", answers(games.what_if), methods=["POST"]),
+        Route("/api/games/{id}/beside", answers(games.beside), methods=["POST"]),
+        Route("/api/jobs/{id}", answers(jobs.facts)),
+        Route("/api/jobs/{id}/result", answers(jobs.result)),
+        Route("/api/jobs/{id}/give-up", answers(jobs.give_up), methods=["POST"]),
     ]
-    app = Starlette(routes=routes, exception_handlers=HANDLERS)
+    @asynccontextmanager
+    async def until_the_end(_app: Starlette) -> AsyncIterator[None]:
+        yield
+        jobs.close()
+        games.close()
+
+    app = Starlette(routes=routes, exception_handlers=HANDLERS, lifespan=until_the_end)
     return Guard(app, token, port)  # type: ignore[arg-type]
 
 

@@ -8,6 +8,8 @@ from typing import Any
 from phalanx.cage2.rules.scenario import DEFAULT_RULES
 from phalanx.ui.advice import Adviser
 from phalanx.ui.asked import NotHere, TooLate
+from phalanx.ui.beside import beside, published
+from phalanx.ui.jobs import Jobs
 from phalanx.ui.live_game import GameSettings, LiveGame
 
 MOST_GAMES = 8
@@ -43,7 +45,8 @@ class Table:
 class Games:
     """What can be asked of games. Of too many, the one that nobody has touched for longest ends."""
 
-    def __init__(self) -> None:
+    def __init__(self, jobs: Jobs) -> None:
+        self._jobs = jobs
         self._tables: OrderedDict[str, Table] = OrderedDict()
         self._lock = Lock()
 
@@ -87,10 +90,11 @@ class Games:
             return table.facts()
 
     def hint(self, id: str, turn: int) -> dict[str, Any]:
-        """What the champion would do in the turn that comes after `turn`."""
-        table = self._asked(id, turn)
+        """What the champion would do after so many turns; `stale` if the game has gone on."""
+        table = self.table(id)
         with table.lock:
-            _check_is_now(table.game, turn)
+            if table.game.is_over or turn != table.game.turn:
+                return {"turn": turn, "stale": True}
             adviser = table.adviser
             return {
                 "turn": turn,
@@ -101,10 +105,19 @@ class Games:
 
     def what_if(self, id: str, turn: int, actions: list[int]) -> dict[str, Any]:
         """What it thinks these actions would bring; asked again, it is surer."""
-        table = self._asked(id, turn)
+        table = self.table(id)
         with table.lock:
-            _check_is_now(table.game, turn)
+            if table.game.is_over or turn != table.game.turn:
+                return {"turn": turn, "stale": True}
             return {"turn": turn, **table.adviser.ask(actions)}
+
+    def beside(self, id: str) -> dict[str, Any]:
+        """A score beside others: those that are published at once, the champion's as a job."""
+        game = self.table(id).game
+        if not game.is_over:
+            raise TooLate("the game is not over yet")
+        job = self._jobs.begin("the champion's games", lambda tell: beside(game, tell))
+        return {"published": published(game), "job": job.facts()}
 
     def table(self, id: str) -> Table:
         with self._lock:
@@ -116,13 +129,3 @@ class Games:
     def close(self) -> None:
         for table in self._tables.values():
             table.close()
-
-    def _asked(self, id: str, turn: int) -> Table:
-        table = self.table(id)
-        _check_is_now(table.game, turn)
-        return table
-
-
-def _check_is_now(game: LiveGame, turn: int) -> None:
-    if game.is_over or turn != game.turn:
-        raise TooLate(f"turn {turn} is over: {game.turn} were played")

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from phalanx.show.runs import RunRow, find_runs, read_run, read_summary, settings_of
+from phalanx.show.tables import number
+from phalanx.training.config import TrainConfig
 from phalanx.training.folder import TABLES
 from phalanx.ui.asked import NotHere
 from phalanx.ui.new_rows import NewRows, new_rows
@@ -38,12 +40,11 @@ class RunViews:
         path = self.path_of(run)
         row = self._row(path)
         if linked_file(path):
-            return {"row": plain(row), "settings": {}, "summary": {}, "is_playable": False}
+            return {"row": plain(row), "settings": [], "summary": {}}
         return {
             "row": plain(row),
-            "settings": settings_of(path)[0],
+            "settings": told_settings(settings_of(path)[0]),
             "summary": read_summary(path)[0],
-            "is_playable": is_playable(row),
         }
 
     def rows(self, run: str, table: str = "updates", at: str = "") -> dict[str, Any]:
@@ -79,6 +80,31 @@ class RunViews:
                 name=read_name(path, self.folder), path=path, state="damaged", note=note
             )
         return read_run(path, self.folder)
+
+
+def told_settings(settings: dict[str, Any]) -> list[dict[str, Any]]:
+    """Each setting as it was written, and what it would be if nothing were said."""
+    usual = {name: _words(value) for name, value in TrainConfig().as_dict().items()}
+    return [
+        {
+            "name": name,
+            "value": _words(value),
+            "usual": usual.get(name, ""),
+            "changed": name in usual and not _is_same(usual[name], _words(value)),
+        }
+        for name, value in settings.items()
+    ]
+
+
+def _is_same(one: str, other: str) -> bool:
+    """Whether two words mean the same: 2e-05 is 0.00002."""
+    return one == other or (number(one) is not None and number(one) == number(other))
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return ",".join(map(_words, value))
+    return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def read_name(path: Path, root: Path) -> str:

@@ -1,0 +1,111 @@
+/* Hints in a game: what the champion would do, and what it thinks other moves cost. */
+(() => {
+  'use strict';
+  const phalanx = (window.phalanx = window.phalanx || {});
+  const { el, number, signed, percent } = phalanx;
+
+  /** {element, show(on), follow(game), judge(action), note(action), end()}; play hears a move that is taken from here. */
+  phalanx.advicePanel = (url, play) => {
+    const verdict = el('p', { class: 'verdict', role: 'status' });
+    const body = el('tbody');
+    const games = el('span', { class: 'quiet small' });
+    const table = el('table', { class: 'advice-table' },
+      el('thead', {}, el('tr', {}, el('th', { scope: 'col', text: 'the champion would' }), el('th', { scope: 'col', class: 'number', text: 'chance' }),
+        el('th', { scope: 'col', class: 'number', text: 'return to come' }), el('th', { scope: 'col', class: 'number', text: 'beside its choice' }), el('th', {}, el('span', { class: 'unseen', text: 'play' })))), body);
+    const element = el('section', { class: 'panel advice hidden', 'aria-label': 'Hints' }, verdict, el('div', { class: 'scroll' }, table), games);
+    let [on, game, hint, rows, round] = [false, null, null, new Map(), 0];
+    const names = () => game.trajectory.scenario.actions;
+    const named = (action) => names()[action].replace(/\bDecoy(?=[A-Z])/, 'Decoy ');
+
+    function show(shown) {
+      on = shown;
+      element.classList.toggle('hidden', !on || game.is_over);
+      if (on) ask();
+      else round++;
+    }
+
+    function follow(told) {
+      const moved = !game || told.turn !== game.turn;
+      game = told;
+      if (moved) [hint, rows] = [null, new Map()];
+      element.classList.toggle('hidden', !on || game.is_over);
+      if (on && moved && !game.is_over) ask();
+    }
+
+    /** Ask for the turn's hint, then again and again for surer answers, until the game goes on. */
+    async function ask() {
+      const mine = ++round;
+      if (!hint) body.replaceChildren(el('tr', {}, el('td', { colspan: 5, class: 'quiet', text: 'It thinks …' })));
+      try {
+        if (!hint) {
+          const told = await phalanx.get(url + '/hint', { turn: game.turn });
+          if (mine !== round || told.stale) return;
+          hint = told;
+          draw();
+        }
+        let settled = false;
+        while (!settled && mine === round) {
+          const told = await phalanx.post(url + '/what-if', { turn: game.turn, actions: hint.likely.map(([action]) => action) });
+          if (mine !== round || told.stale) return;
+          take(told);
+          settled = told.is_settled;
+        }
+      } catch (error) {
+        if (mine === round) body.replaceChildren(el('tr', {}, el('td', { colspan: 5 }, phalanx.says.error(error))));
+      }
+    }
+
+    function take(told) {
+      for (const row of told.actions) rows.set(row[0], { games: told.games, row });
+      draw();
+    }
+
+    function draw() {
+      if (!hint) return;
+      body.replaceChildren(...hint.likely.map(([action, chance]) => {
+        const known = rows.get(action);
+        const own = action === hint.likely[0][0];
+        return el('tr', { 'data-action': action }, el('th', { scope: 'row', text: named(action) }), el('td', { class: 'number', text: percent(chance) }),
+          el('td', { class: 'number', text: known ? number(known.row[1], 1) : '…' }),
+          el('td', { class: 'number', text: known ? (own ? 'its choice' : worth(known.row)) : '…' }),
+          el('td', {}, el('button', { type: 'button', text: 'Play', 'aria-label': 'Play ' + named(action), on: { click: () => play(action) } })));
+      }));
+      const first = rows.get(hint.likely[0]?.[0]);
+      games.textContent = (first ? `From ${first.games} games each, begun in states that are possible by what you have seen.` : '') + (hint.is_exact ? '' : ' Something was seen that no attacker it expects would do: take it with care.');
+    }
+
+    const worth = ([, , , , gain, low, high]) => `${signed(gain, 2)} \u00b1 ${number((high - low) / 2, 2)}`;
+
+    /** Before a move is played: what the champion thinks it costs; said when it is done. */
+    async function judge(action) {
+      if (!on || game.is_over) return;
+      const turn = game.turn;
+      if (!rows.has(action)) {
+        try {
+          const told = await phalanx.post(url + '/what-if', { turn, actions: [action] });
+          if (!told.stale) take(told);
+        } catch {
+          return; // a move is not held up by what is thought of it
+        }
+      }
+      round++;
+      const own = hint ? hint.likely[0][0] : null;
+      const { row } = rows.get(action) || {};
+      if (!row) return;
+      const [, , , , gain, low, high] = row;
+      const sure = low > 0 ? 'better' : high < 0 ? 'worse' : '';
+      verdict.dataset.verdict = sure || 'open';
+      verdict.textContent = `Turn ${turn + 1}, ${named(action)}: ` + (action === own ? 'as the champion would.'
+        : sure ? `${number(Math.abs(gain), 2)} \u00b1 ${number((high - low) / 2, 2)} ${sure} than ${own === null ? 'its choice' : named(own)}, it thinks.`
+          : `about as good as ${own === null ? 'its choice' : named(own)}, it thinks (${signed(gain, 2)} \u00b1 ${number((high - low) / 2, 2)}).`);
+    }
+
+    /** A few words for a menu. */
+    function note(action) {
+      if (!on || !hint) return '';
+      const likely = hint.likely.find(([one]) => one === action);
+      return likely ? percent(likely[1]) : '';
+    }
+    return { element, show, follow, judge, note, end: () => { on = false; round++; } };
+  };
+})();
