@@ -61,7 +61,10 @@ def test_the_truth_is_hidden_until_the_end() -> None:
     assert set(states["service"]) == {"?"}
     assert set(turns["red_words"]) == {None}
     assert set(turns["red_kind"]) == {"hidden"}
-    assert turns["costs"] == [[]] * 19
+    for reward, costs in zip(turns["reward"], turns["costs"], strict=True):
+        assert costs[0] == ["restore", 9, -1.0]
+        assert [cost[:2] for cost in costs[1:]] == [["red", -1]] * (reward < -1)
+        assert sum(cost[2] for cost in costs) == pytest.approx(reward)
     assert set(turns["blue_words"]) == {"restores User1"}  # not whether red was there
     assert len(states["activity"]) == len(states["belief"]["root"]) == 20
     game.play(0)

@@ -163,9 +163,16 @@ def as_shown(play: dict[str, Any], red_agent: str) -> dict[str, Any]:
             "red_kind": ["hidden"] * count,
             "red_host": [-1] * count,
             "red_success": "?" * count,
-            "costs": [[] for _ in range(count)],
+            "costs": [_shown_costs(costs) for costs in turns["costs"]],
         },
     }
+
+
+def _shown_costs(costs: list[list[Any]]) -> list[list[Any]]:
+    """Blue's own Restore, and the rest in one sum: what red holds is not told."""
+    own = [cost for cost in costs if cost[0] == "restore"]
+    rest = round(sum(cost[2] for cost in costs if cost[0] != "restore"), 1)
+    return [*own, ["red", -1, rest]] if rest else own
 
 
 def move_words(action: int) -> str:

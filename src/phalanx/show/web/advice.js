@@ -8,11 +8,10 @@
   phalanx.advicePanel = (url, play) => {
     const verdict = el('p', { class: 'verdict', role: 'status' });
     const body = el('tbody');
-    const games = el('span', { class: 'quiet small' });
+    const about = el('p', { class: 'quiet small' });
     const table = el('table', { class: 'advice-table' },
-      el('thead', {}, el('tr', {}, el('th', { scope: 'col', text: 'the champion would' }), el('th', { scope: 'col', class: 'number', text: 'chance' }),
-        el('th', { scope: 'col', class: 'number', text: 'return to come' }), el('th', { scope: 'col', class: 'number', text: 'beside its choice' }), el('th', {}, el('span', { class: 'unseen', text: 'play' })))), body);
-    const element = el('section', { class: 'panel advice hidden', 'aria-label': 'Hints' }, verdict, el('div', { class: 'scroll' }, table), games);
+      el('thead', { class: 'unseen' }, el('tr', {}, ...['action', 'chance', 'gain over its choice', 'play'].map((text) => el('th', { scope: 'col', text })))), body);
+    const element = el('section', { class: 'panel advice hidden', 'aria-label': 'Hints' }, el('h3', { text: 'The champion would' }), table, about, verdict);
     let [on, game, hint, rows, round] = [false, null, null, new Map(), 0];
     const names = () => game.trajectory.scenario.actions;
     const named = (action) => names()[action].replace(/\bDecoy(?=[A-Z])/, 'Decoy ');
@@ -35,7 +34,7 @@
     /** Ask for the turn's hint, then again and again for surer answers, until the game goes on. */
     async function ask() {
       const mine = ++round;
-      if (!hint) body.replaceChildren(el('tr', {}, el('td', { colspan: 5, class: 'quiet', text: 'It thinks …' })));
+      if (!hint) body.replaceChildren(el('tr', {}, el('td', { colspan: 4, class: 'quiet', text: 'It thinks …' })));
       try {
         if (!hint) {
           const told = await phalanx.get(url + '/hint', { turn: game.turn });
@@ -51,7 +50,7 @@
           settled = told.is_settled;
         }
       } catch (error) {
-        if (mine === round) body.replaceChildren(el('tr', {}, el('td', { colspan: 5 }, phalanx.says.error(error))));
+        if (mine === round) body.replaceChildren(el('tr', {}, el('td', { colspan: 4 }, phalanx.says.error(error))));
       }
     }
 
@@ -62,16 +61,19 @@
 
     function draw() {
       if (!hint) return;
+      const own = hint.likely[0][0];
       body.replaceChildren(...hint.likely.map(([action, chance]) => {
         const known = rows.get(action);
-        const own = action === hint.likely[0][0];
-        return el('tr', { 'data-action': action }, el('th', { scope: 'row', text: named(action) }), el('td', { class: 'number', text: percent(chance) }),
-          el('td', { class: 'number', text: known ? number(known.row[1], 1) : '…' }),
-          el('td', { class: 'number', text: known ? (own ? 'its choice' : worth(known.row)) : '…' }),
+        const gain = known ? worth(known.row) : '\u2026';
+        return el('tr', { 'data-action': action },
+          el('th', { scope: 'row', text: named(action) }),
+          el('td', { class: 'number', text: percent(chance) }),
+          el('td', { class: 'number gain', text: action === own ? '' : gain }),
           el('td', {}, el('button', { type: 'button', text: 'Play', 'aria-label': 'Play ' + named(action), on: { click: () => play(action) } })));
       }));
-      const first = rows.get(hint.likely[0]?.[0]);
-      games.textContent = (first ? `From ${first.games} games each, begun in states that are possible by what you have seen.` : '') + (hint.is_exact ? '' : ' Something was seen that no attacker it expects would do: take it with care.');
+      const first = rows.get(own);
+      about.textContent = (first ? `It expects ${number(first.row[1], 1)} \u00b1 ${number((first.row[3] - first.row[2]) / 2, 1)} from here on; gains are over its first choice, from ${first.games} games each, begun in states that are possible by what you have seen.` : 'It plays some games \u2026')
+        + (hint.is_exact ? '' : ' Something was seen that no attacker it expects would do: take this with care.');
     }
 
     const worth = ([, , , , gain, low, high]) => `${signed(gain, 2)} \u00b1 ${number((high - low) / 2, 2)}`;

@@ -34,8 +34,8 @@
     return words.charAt(0).toUpperCase() + words.slice(1) + (/[.!?…]$/.test(words) ? '' : '.');
   }
 
-  /** A page that can be opened by #/name/…; title is for the bar at the top, or null. */
-  phalanx.addPage = (name, title, open) => PAGES.push({ name, title, open });
+  /** A page that can be opened by #/name/…; title is for the bar at the top; without one it is part of the page `under`. */
+  phalanx.addPage = (name, title, open, under = null) => PAGES.push({ name, title, open, under });
 
   /* What a page says instead of what it is for. */
   phalanx.says = {

@@ -136,7 +136,7 @@
     if (size >= 1e4) return trim((value / 1e3).toFixed(0)) + ' k';
     if (size >= 100 || size < 1e-12) return trim(value.toFixed(0));
     if (size >= 1e-3) return trim(value.toPrecision(3));
-    return trim(value.toPrecision(2)).replace(/0+e/, 'e');
+    return value.toExponential(1).replace('.0e', 'e').replace(/-/g, '\u2212');
   }
   const trim = (written) => (written.includes('.') && !written.includes('e') ? written.replace(/0+$/, '').replace(/\.$/, '') : written).replace('-', '\u2212').replace(/^\u22120$/, '0');
   const precise = (value) => (Math.abs(value) >= 1e-3 || value === 0 ? trim(value.toFixed(Math.abs(value) < 1 ? 4 : 2)) : value.toExponential(2).replace('-', '\u2212'));

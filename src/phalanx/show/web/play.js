@@ -17,7 +17,7 @@
     const tools = el('div', { class: 'tools' }, belief, hints, cards, el('a', { class: 'button', href: '#/play', text: 'New game' }));
     const head = el('header', { class: 'page-head' }, el('h1', { text: 'Your game' }), tools);
     advice = phalanx.advicePanel(url, act);
-    main.append(head, said, end, advice.element, stage);
+    main.append(head, said, end, stage);
     stage.append(phalanx.says.loading());
     phalanx.get(url).then(begin, (error) => stage.replaceChildren(phalanx.says.error(error), el('p', {}, el('a', { href: '#/play', text: 'Begin another game' }))));
 
@@ -31,8 +31,8 @@
       game = told;
       if (!viewer || game.is_over) {
         stage.replaceChildren();
-        viewer = phalanx.replay(stage, game.trajectory, game.is_over ? { turn: game.turn } : { onAction: act, offer });
-      } else viewer.update(game.trajectory);
+        viewer = phalanx.replay(stage, game.trajectory, game.is_over ? { turn: game.turn } : { onAction: act, offer, truth: game.opened !== null, aside: advice.element });
+      } else viewer.update(game.trajectory, { truth: game.opened !== null });
       cards.classList.toggle('hidden', game.is_over || game.opened !== null);
       hints.classList.toggle('hidden', game.is_over);
       advice.follow(game);

@@ -97,7 +97,7 @@
 
     const ends = [phalanx.every(FACTS_S, renewFacts), phalanx.every(ROWS_S, renewRows)];
     return () => ends.forEach((end) => end());
-  });
+  }, 'runs');
 
   /** Between one update and the next. */
   function speeds(column) {
