@@ -6,7 +6,10 @@ from pathlib import Path
 import pytest
 
 from phalanx.ui.serve import serving
+from tests.browser import browser, open_page
 from tests.ui.client import Client
+
+__all__ = ["browser", "open_page"]
 
 pytest.importorskip("uvicorn", reason="no server here: pip install 'phalanx[ui]'")
 

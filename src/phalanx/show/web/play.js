@@ -23,15 +23,15 @@
 
     function begin(told) {
       if (ended) return;
-      stage.replaceChildren();
       take(told);
     }
 
     function take(told) {
       game = told;
       if (!viewer || game.is_over) {
-        stage.replaceChildren();
-        viewer = phalanx.replay(stage, game.trajectory, game.is_over ? { turn: game.turn } : { onAction: act, offer, truth: game.opened !== null, aside: advice.element });
+        const board = el('div'); // of its own: keys go to the viewer that is in the page
+        stage.replaceChildren(board);
+        viewer = phalanx.replay(board, game.trajectory, game.is_over ? { turn: game.turn } : { onAction: act, offer, truth: game.opened !== null, aside: advice.element });
       } else viewer.update(game.trajectory, { truth: game.opened !== null });
       cards.classList.toggle('hidden', game.is_over || game.opened !== null);
       hints.classList.toggle('hidden', game.is_over);
