@@ -13,14 +13,15 @@ from phalanx.show.viewer import VIEWER_SCRIPTS, VIEWER_STYLES
 from phalanx.ui.asked import HANDLERS, NotHere, answers
 from phalanx.ui.choices import choices
 from phalanx.ui.games import Games
-from phalanx.ui.guard import App, Guard
+from phalanx.ui.guard import ALONE, App, Guard
 from phalanx.ui.jobs import Jobs
 from phalanx.ui.run_views import RunViews
+from phalanx.ui.works import Works
 
 STYLES = ("base.css", *VIEWER_STYLES, "app.css")
 SCRIPTS = (
-    *VIEWER_SCRIPTS, "app.js", "runs.js", "curves.js", "run.js", "advice.js", "play.js", "play_setup.js",
-    "start.js",
+    *VIEWER_SCRIPTS, "app.js", "runs.js", "curves.js", "run.js", "jobs.js", "advice.js", "play.js",
+    "play_setup.js", "start.js",
 )  # fmt: skip
 KINDS = {".js": "text/javascript", ".css": "text/css"}
 PAGE = """<!doctype html>
@@ -54,7 +55,12 @@ def make_app(folder: Path, token: str, port: int) -> App:
         return HTMLResponse(shell)
 
     runs, jobs = RunViews(folder), Jobs()
-    games = Games(jobs)
+    games, works = Games(jobs), Works(runs, jobs)
+
+    def alone(id: str) -> Response:
+        """A page that holds everything inside: it needs no more than to be shown."""
+        return HTMLResponse(works.page(id), headers={"content-security-policy": ALONE})
+
     routes = [
         Route("/", page),
         Route("/assets/{name}", answers(give_asset)),
@@ -69,6 +75,10 @@ def make_app(folder: Path, token: str, port: int) -> App:
         Route("/api/games/{id}/hint", answers(games.hint)),
         Route("/api/games/{id}/what-if", answers(games.what_if), methods=["POST"]),
         Route("/api/games/{id}/beside", answers(games.beside), methods=["POST"]),
+        Route("/api/reports", answers(works.report), methods=["POST"]),
+        Route("/api/comparisons", answers(works.compare), methods=["POST"]),
+        Route("/api/scores", answers(works.score), methods=["POST"]),
+        Route("/pages/{id}", answers(alone)),
         Route("/api/jobs/{id}", answers(jobs.facts)),
         Route("/api/jobs/{id}/result", answers(jobs.result)),
         Route("/api/jobs/{id}/give-up", answers(jobs.give_up), methods=["POST"]),

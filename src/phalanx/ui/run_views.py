@@ -66,6 +66,14 @@ class RunViews:
             raise NotHere(f"there is no run {run!r:.80} any more")
         return path
 
+    def unlinked(self, run: str) -> Path:
+        """The same, if none of its files leads elsewhere."""
+        path = self.path_of(run)
+        link = linked_file(path)
+        if link is not None:
+            raise NotHere(f"{link} of {run!r:.80} is a link, which is not followed")
+        return path
+
     def _look(self) -> None:
         self._found = {
             read_name(path, self.folder): path for path in find_runs(self.folder)

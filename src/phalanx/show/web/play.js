@@ -89,8 +89,8 @@
       place, back);
     phalanx.post(url + '/beside').then(async ({ published, job }) => {
       draw(published, null);
-      const told = await phalanx.whenReady(job, (share, note) => draw(published, null, note || 'the champion plays the same'));
-      draw(published, told);
+      await phalanx.whenReady(job, ({ note }) => draw(published, null, note || 'the champion plays the same'));
+      draw(published, await phalanx.resultOf(job));
     }).catch((error) => place.replaceChildren(phalanx.says.error(error)));
 
     function draw(published, champion, note = '') {
@@ -112,17 +112,5 @@
     }
     void showLookedBack;
     return element;
-  };
-
-  /** What came of a job, however long it takes; heard is told how far it is. */
-  phalanx.whenReady = async (job, heard = () => {}) => {
-    let told = job;
-    while (told.state === 'waiting' || told.state === 'working') {
-      heard(told.share, told.state === 'waiting' ? 'waiting for other work to end' : told.note);
-      await new Promise((done) => setTimeout(done, 400));
-      told = await phalanx.get('/api/jobs/' + encodeURIComponent(job.id));
-    }
-    if (told.state !== 'ready') throw new Error(told.error || 'It was given up.');
-    return phalanx.get(`/api/jobs/${encodeURIComponent(job.id)}/result`);
   };
 })();

@@ -169,9 +169,6 @@
     });
   });
 
-  /** What can be done with chosen runs; others add to it. */
-  phalanx.runActs = () => [];
-
   phalanx.meter = (share) => {
     const bar = el('span', { class: 'meter', 'aria-hidden': 'true' }, el('span'));
     bar.firstChild.style.width = 100 * Math.min(1, Math.max(0, share)) + '%';
