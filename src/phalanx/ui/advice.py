@@ -17,6 +17,7 @@ from phalanx.cage2.rules.observation import NUM_BITS
 from phalanx.play.trained import TrainedDefender, load_defender
 from phalanx.play.what_if import Knowledge, Question, WhatIf
 from phalanx.show.policy_view import PolicyView
+from phalanx.show.regret import LEAST_STATE
 from phalanx.statistics import interval
 from phalanx.ui.live_game import LiveGame
 
@@ -47,8 +48,8 @@ class Adviser:
         self._history = History(1, prior=self.defender.prior, **known)  # type: ignore[arg-type]
         self._known = Knowledge(1, prior=self.defender.prior, **known)  # type: ignore[arg-type]
         self._obs = self._history.begin()
-        self._view = PolicyView(self.defender, game.settings.horizon)
-        self._ask = WhatIf(self.defender, horizons=(game.settings.horizon,))
+        self._view = PolicyView(self.defender, game.settings.horizon, None)
+        self._ask = WhatIf(self.defender, (game.settings.horizon,), least=LEAST_STATE)
         seed = np.random.SeedSequence([DICE, game.settings.seed])
         self._stream = int(seed.generate_state(1, np.uint64)[0])
         self._returns: Returns = {}
@@ -69,8 +70,7 @@ class Adviser:
     def probabilities(self) -> npt.NDArray[np.float64]:
         """[145] of its actions in this turn."""
         self.follow()
-        told = self.defender.told(1, self.defender.orders)[0]
-        return self._view.probabilities(self._obs[0], told, self._history.action_masks()[0])
+        return self._view.probabilities(self._obs[0], self._history.action_masks()[0])
 
     def likely(self) -> list[list[int]]:
         """Its most likely actions, each with its probability in thousandths."""

@@ -15,13 +15,14 @@ from phalanx.ui.choices import choices
 from phalanx.ui.games import Games
 from phalanx.ui.guard import ALONE, App, Guard
 from phalanx.ui.jobs import Jobs
+from phalanx.ui.replays import Replays
 from phalanx.ui.run_views import RunViews
 from phalanx.ui.works import Works
 
 STYLES = ("base.css", *VIEWER_STYLES, "app.css")
 SCRIPTS = (
-    *VIEWER_SCRIPTS, "app.js", "runs.js", "curves.js", "run.js", "jobs.js", "advice.js", "play.js",
-    "play_setup.js", "start.js",
+    *VIEWER_SCRIPTS, "app.js", "runs.js", "curves.js", "run.js", "jobs.js", "ask_replay.js",
+    "advice.js", "play.js", "play_setup.js", "start.js",
 )  # fmt: skip
 KINDS = {".js": "text/javascript", ".css": "text/css"}
 PAGE = """<!doctype html>
@@ -55,11 +56,17 @@ def make_app(folder: Path, token: str, port: int) -> App:
         return HTMLResponse(shell)
 
     runs, jobs = RunViews(folder), Jobs()
-    games, works = Games(jobs), Works(runs, jobs)
+    games, works, replays = Games(jobs), Works(runs, jobs), Replays(runs, jobs)
 
     def alone(id: str) -> Response:
         """A page that holds everything inside: it needs no more than to be shown."""
         return HTMLResponse(works.page(id), headers={"content-security-policy": ALONE})
+
+    def saved(id: str) -> Response:
+        """A replay as a file to keep."""
+        name = 'attachment; filename="replay.html"'
+        headers = {"content-security-policy": ALONE, "content-disposition": name}
+        return HTMLResponse(replays.page(id), headers=headers)
 
     routes = [
         Route("/", page),
@@ -75,10 +82,14 @@ def make_app(folder: Path, token: str, port: int) -> App:
         Route("/api/games/{id}/hint", answers(games.hint)),
         Route("/api/games/{id}/what-if", answers(games.what_if), methods=["POST"]),
         Route("/api/games/{id}/beside", answers(games.beside), methods=["POST"]),
+        Route("/api/games/{id}/look-back", answers(games.look_back), methods=["POST"]),
+        Route("/api/replays", answers(replays.begin), methods=["POST"]),
+        Route("/api/replays/{id}", answers(replays.trajectory)),
         Route("/api/reports", answers(works.report), methods=["POST"]),
         Route("/api/comparisons", answers(works.compare), methods=["POST"]),
         Route("/api/scores", answers(works.score), methods=["POST"]),
         Route("/pages/{id}", answers(alone)),
+        Route("/replays/{id}", answers(saved)),
         Route("/api/jobs/{id}", answers(jobs.facts)),
         Route("/api/jobs/{id}/result", answers(jobs.result)),
         Route("/api/jobs/{id}/give-up", answers(jobs.give_up), methods=["POST"]),

@@ -11,6 +11,7 @@ from phalanx.ui.asked import NotHere, TooLate
 from phalanx.ui.beside import beside, published
 from phalanx.ui.jobs import Jobs
 from phalanx.ui.live_game import GameSettings, LiveGame
+from phalanx.ui.looked_back import looked_back
 
 MOST_GAMES = 8
 
@@ -118,6 +119,13 @@ class Games:
             raise TooLate("the game is not over yet")
         job = self._jobs.begin("the champion's games", lambda tell: beside(game, tell))
         return {"published": published(game), "job": job.facts()}
+
+    def look_back(self, id: str) -> dict[str, Any]:
+        """What the champion makes of a game that is over, as a job that gives a trajectory."""
+        game = self.table(id).game
+        if not game.is_over:
+            raise TooLate("the game is not over yet")
+        return self._jobs.begin("a look back", lambda tell: looked_back(game, tell)).facts()
 
     def table(self, id: str) -> Table:
         with self._lock:

@@ -66,10 +66,11 @@ class LiveGame:
         self.actions: list[int] = []
         self.opened: int | None = None
         """the turn in which the player looked at the truth first, if that was before the end"""
+        self.prior = _spread(red_agent_weights(settings.red_agent))
+        """whom the player's belief expects: who was chosen is known, who is drawn is not"""
         self._recorder = Recorder(
-            self._env.batch.nets, policy=PLAYER, seed=settings.seed,
-            prior=_spread(red_agent_weights(settings.red_agent)),
-        )  # fmt: skip
+            self._env.batch.nets, policy=PLAYER, seed=settings.seed, prior=self.prior
+        )
 
     @property
     def turn(self) -> int:

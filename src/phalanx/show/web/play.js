@@ -110,7 +110,28 @@
         el('div', { class: 'scroll' }, el('table', { class: 'scores' }, el('tbody', {}, ...lines))),
         el('p', { class: 'small quiet', text: champion ? `Better than ${Math.round(100 * champion.better_than)} % of the champion\u2019s games; nine of ten of those lie between ${number(champion.low, 1)} and ${number(champion.high, 1)}. ${published.length ? 'Published scores are means of many games, from the challenge\u2019s leaderboard.' : 'The leaderboard has no such game.'}` : note ? note.charAt(0).toUpperCase() + note.slice(1) + ' …' : '' }));
     }
-    void showLookedBack;
+    const ask = el('button', { type: 'button', text: 'What would the champion have done?', on: { click: lookBack } });
+    back.append(ask);
+
+    /** Its view of every turn, and what each move cost: the replay below shows it. */
+    async function lookBack() {
+      const note = el('span', { class: 'quiet small', role: 'status' });
+      const meter = phalanx.meter(0);
+      back.replaceChildren(el('p', {}, meter, note));
+      try {
+        const job = await phalanx.post(url + '/look-back');
+        await phalanx.whenReady(job, (told) => {
+          meter.firstChild.style.width = 100 * told.share + '%';
+          phalanx.write(note, told.note);
+        });
+        const trajectory = await phalanx.resultOf(job);
+        showLookedBack(trajectory);
+        const costly = (trajectory.plays[0].turns.regret || []).filter((regret) => regret && regret[1] > 0).length;
+        back.replaceChildren(el('p', { text: costly ? `In ${costly} of ${game.horizon} turns another move would surely have been better, had you known the truth: see \u201cNext costly decision\u201d below.` : 'In no turn another move would surely have been better.' }));
+      } catch (error) {
+        back.replaceChildren(phalanx.says.error(error));
+      }
+    }
     return element;
   };
 })();

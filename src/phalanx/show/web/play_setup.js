@@ -6,9 +6,17 @@
   const MIXTURE = 'b_line=0.5,meander=0.5';
   const SLOW_S = 3; // after which it is said what takes so long
 
-  /** A labelled control of a form. */
-  phalanx.field = (label, control, about = '') => el('label', { class: 'field' },
-    el('span', { class: 'field-label', text: label }), control, about ? el('span', { class: 'small quiet', text: about }) : null);
+  let made = 0;
+
+  /** A labelled control of a form, and a word about it. */
+  phalanx.field = (label, control, about = '') => {
+    const id = `field-${made++}`;
+    control.id = id;
+    const words = typeof about === 'string' ? el('span', { class: 'small quiet', text: about }) : about;
+    words.id = id + '-about';
+    control.setAttribute('aria-describedby', words.id);
+    return el('div', { class: 'field' }, el('label', { class: 'field-label', for: id, text: label }), control, words);
+  };
 
   /** Attackers to choose from, mixtures too: {element, value()}. */
   phalanx.attackerField = (choices, first = 'meander') => {
@@ -26,7 +34,9 @@
       own.classList.toggle('hidden', Boolean(known));
     }
     tell();
-    return { element: el('div', { class: 'field' }, el('label', {}, el('span', { class: 'field-label', text: 'Attacker' }), select), own, about), value: () => select.value || own.value.trim() };
+    const element = phalanx.field('Attacker', select, about);
+    select.after(own);
+    return { element, value: () => select.value || own.value.trim() };
   };
 
   phalanx.addPage('play', 'Play', (main, [id]) => {
