@@ -197,9 +197,12 @@ def stranger() -> Iterator[str]:
 
 
 def test_another_site_in_the_same_browser_gets_nothing(
-    open_page: OpenPage, client: Client, stranger: str
+    open_page: OpenPage, client: Client, stranger: str, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """It knows the port, and the browser has the cookie: it can neither read nor play."""
+    """It knows the port, and the browser sends the cookie: it can neither read nor play."""
+    begun: list[object] = []
+    monkeypatch.setattr("phalanx.ui.games.Table", begun.append)
     page = open_page(client.served.address, watched=False)
     names(page)
     other = page.context.new_page()
@@ -211,13 +214,14 @@ def test_another_site_in_the_same_browser_gets_nothing(
     }"""
     sent = {"method": "POST", "body": "{}"}
     as_json = {**sent, "headers": {"content-type": "application/json"}}
-    begun = len(client.served.games)
     for path, options in (
         ("/api/runs", {}), ("/api/runs", {"mode": "no-cors"}), ("/", {"mode": "no-cors"}),
         ("/api/games", sent), ("/api/games", {**sent, "mode": "no-cors"}), ("/api/games", as_json),
     ):  # fmt: skip
         assert other.evaluate(asked, [origin + path, options]) == "refused"
-    assert len(client.served.games) == begun
+    assert begun == []
+    sent_by_us = client.post("/api/games")
+    assert (len(begun), sent_by_us.status) == (1, 500)  # it would have been noticed
 
 
 def test_the_wrong_token_opens_nothing(open_page: OpenPage, client: Client) -> None:

@@ -135,10 +135,10 @@ def play_and_record(
         def heard(what: str, done: int, total: int, note: str = "") -> None:
             display.update(task, description=what, completed=done, total=total, note=note)
 
-        return play_and_tell(config, players, heard)
+        return record_plays(config, players, heard)
 
 
-def play_and_tell(config: ReplayConfig, players: Sequence[Player], heard: Any) -> Replay:
+def record_plays(config: ReplayConfig, players: Sequence[Player], heard: Any) -> Replay:
     """The same of episodes that are played; heard: see `Heard`, and a note."""
     for player in players:
         if config.what_if and player.policy is not None:

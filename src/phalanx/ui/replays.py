@@ -8,7 +8,7 @@ from phalanx.agents import AGENTS
 from phalanx.cage2.defenders import DEFENDERS
 from phalanx.errors import ConfigError, choices
 from phalanx.play.players import open_players, remarks
-from phalanx.show.replay import Replay, play_and_tell
+from phalanx.show.replay import Replay, record_plays
 from phalanx.show.replay_config import ReplayConfig
 from phalanx.ui.jobs import Jobs, Tell
 from phalanx.ui.looked_back import share_of
@@ -83,6 +83,6 @@ def _replayed(config: ReplayConfig, names: dict[str, str], tell: Tell) -> Replay
     def heard(what: str, done: int, total: int, note: str = "") -> None:
         tell(share_of(what, done, total), f"{what[:1].upper()}{what[1:]} {note}".strip())
 
-    told = play_and_tell(config, players, heard)
+    told = record_plays(config, players, heard)
     said = "; ".join(filter(None, [told.picked, *remarks(players, config.played.rules)]))
     return Replay(told.trajectory, said)

@@ -8,9 +8,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from phalanx.show.runs import RunRow, find_runs, read_run, read_summary, settings_of
-from phalanx.show.tables import number
-from phalanx.training.config import TrainConfig
+from phalanx.show.runs import RunRow, find_runs, read_run, read_summary
+from phalanx.show.settings_told import told_settings
 from phalanx.training.folder import TABLES
 from phalanx.ui.asked import NotHere
 from phalanx.ui.new_rows import NewRows, new_rows
@@ -43,7 +42,7 @@ class RunViews:
             return {"row": plain(row), "settings": [], "summary": {}}
         return {
             "row": plain(row),
-            "settings": told_settings(settings_of(path)[0]),
+            "settings": settings_in(path),
             "summary": read_summary(path)[0],
         }
 
@@ -90,29 +89,12 @@ class RunViews:
         return read_run(path, self.folder)
 
 
-def told_settings(settings: dict[str, Any]) -> list[dict[str, Any]]:
-    """Each setting as it was written, and what it would be if nothing were said."""
-    usual = {name: _words(value) for name, value in TrainConfig().as_dict().items()}
+def settings_in(path: Path) -> list[dict[str, Any]]:
+    """Each setting as one would write it, and what it would be if nothing were said."""
     return [
-        {
-            "name": name,
-            "value": _words(value),
-            "usual": usual.get(name, ""),
-            "changed": name in usual and not _is_same(usual[name], _words(value)),
-        }
-        for name, value in settings.items()
+        {"name": one.name, "value": one.value, "usual": one.default, "changed": one.differs}
+        for one in told_settings(path)[0]
     ]
-
-
-def _is_same(one: str, other: str) -> bool:
-    """Whether two words mean the same: 2e-05 is 0.00002."""
-    return one == other or (number(one) is not None and number(one) == number(other))
-
-
-def _words(value: Any) -> str:
-    if isinstance(value, list | tuple):
-        return ",".join(map(_words, value))
-    return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def read_name(path: Path, root: Path) -> str:
