@@ -1,4 +1,4 @@
-"""The champion's advice: its own probabilities, honest dice, and nothing that a player cannot know."""
+"""The champion's advice: its own chances, honest dice, and nothing that no player can know."""
 
 import numpy as np
 import pytest
@@ -91,8 +91,8 @@ def test_advice_depends_on_what_the_player_has_seen_alone() -> None:
         for one in games
         if one.nets[-1]["red"] != first.nets[-1]["red"] and np.array_equal(one.bits, first.bits)
     )
-    one, two = Adviser(first), Adviser(other)
-    assert np.array_equal(one.probabilities(), two.probabilities())
-    assert one.is_exact
-    for adviser in (one, two):
+    advisers = Adviser(first), Adviser(other)
+    assert np.array_equal(advisers[0].probabilities(), advisers[1].probabilities())
+    assert advisers[0].is_exact
+    for adviser in advisers:
         adviser.close()

@@ -94,9 +94,7 @@ def test_hints_are_those_of_the_turn(client: Client) -> None:
     assert hint["champion"] == "champion"
     assert hint["likely"][0][1] > 0
     asked = client.post(f"{url}/what-if", {"turn": 0, "actions": [0]}).json
-    assert [row[0] for row in asked["actions"]] == list(
-        dict.fromkeys([hint["likely"][0][0], 0])
-    )
+    assert [row[0] for row in asked["actions"]] == list(dict.fromkeys([hint["likely"][0][0], 0]))
     move(client, game, 1, 0)
     stale = {"turn": 0, "stale": True}
     assert client.get(f"{url}/hint?turn=0").json == stale

@@ -24,9 +24,7 @@ def cookie_of(client: Client) -> str:
 
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("given", ["", "wrong", "?", "cut"])
-def test_without_the_right_token_nothing_is_answered(
-    client: Client, path: str, given: str
-) -> None:
+def test_without_the_right_token_nothing_is_answered(client: Client, path: str, given: str) -> None:
     token = client.served.token[:-1] if given == "cut" else given
     for headers in ({}, {"x-phalanx-token": token}, {"cookie": f"phalanx-1={token}"}):
         answer = client.ask("GET", path, headers)
@@ -67,11 +65,13 @@ def test_it_listens_on_this_machine_alone(client: Client) -> None:
     assert client.served.socket.getsockname()[0] == "127.0.0.1"
     with socket.socket() as probe:  # any other address of this machine: 127.0.0.2 is one on Linux
         probe.settimeout(5)
-        with pytest.raises(OSError, match="refused|unreachable|assign"):
+        with pytest.raises(OSError, match=r"refused|unreachable|assign"):
             probe.connect(("127.0.0.2", client.served.port))
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:{port}", "127.0.0.1", "[::1]:{port}"])
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:{port}", "127.0.0.1", "[::1]:{port}"]
+)
 def test_another_name_for_this_machine_is_refused(client: Client, host: str) -> None:
     """A site may let its name point to 127.0.0.1: then the browser sends that name."""
     answer = client.get("/assets/app.js", host=host.format(port=client.served.port))
@@ -146,7 +146,8 @@ def test_every_answer_forbids_what_it_does_not_need(client: Client, path: str) -
 
 
 @pytest.mark.parametrize(
-    "path", ["/assets/../page.py", "/assets/..%2fpage.py", "/assets/%2e%2e/page.py", "/assets/page.py"]
+    "path",
+    ["/assets/../page.py", "/assets/..%2fpage.py", "/assets/%2e%2e/page.py", "/assets/page.py"],
 )
 def test_only_styles_and_scripts_are_given(client: Client, path: str) -> None:
     assert client.get(path).status == 404

@@ -126,7 +126,15 @@ def test_an_action_that_does_not_exist_changes_nothing(action: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"red_agent": "blue"}, {"horizon": 0}, {"horizon": 501}, {"rules": "3"}, {"seed": -1}, {"seed": 2**64}]
+    "wrong",
+    [
+        {"red_agent": "blue"},
+        {"horizon": 0},
+        {"horizon": 501},
+        {"rules": "3"},
+        {"seed": -1},
+        {"seed": 2**64},
+    ],
 )
 def test_settings_that_cannot_work_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ConfigError):

@@ -55,7 +55,7 @@ def test_a_whole_game_by_clicking_returns_what_the_same_actions_do_in_gymnasium(
     total = round(sum(rewards), 1)
     assert total < -10
     shown = page.locator("[data-name='your-return']").inner_text()
-    assert float(shown.replace("−", "-")) == total
+    assert float(shown.replace("\u2212", "-")) == total
     rows = page.locator("tr[data-kind='published']")
     assert rows.count() == 3
     page.locator("tr[data-kind='champion']").first.wait_for()
@@ -65,7 +65,7 @@ def test_a_whole_game_by_clicking_returns_what_the_same_actions_do_in_gymnasium(
         page.keyboard.press("ArrowRight")
         page.locator(f".replay[data-turn='{turn}']").wait_for()
         cost = page.locator(".turn-panel [data-name='cost']").inner_text()
-        assert float(cost.replace("−", "-")) == pytest.approx(rewards[turn - 1])
+        assert float(cost.replace("\u2212", "-")) == pytest.approx(rewards[turn - 1])
 
 
 def test_the_truth_is_nowhere_in_the_page_before_the_end(

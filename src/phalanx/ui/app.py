@@ -94,6 +94,7 @@ def make_app(folder: Path, token: str, port: int) -> App:
         Route("/api/jobs/{id}/result", answers(jobs.result)),
         Route("/api/jobs/{id}/give-up", answers(jobs.give_up), methods=["POST"]),
     ]
+
     @asynccontextmanager
     async def until_the_end(_app: Starlette) -> AsyncIterator[None]:
         yield
@@ -101,7 +102,7 @@ def make_app(folder: Path, token: str, port: int) -> App:
         games.close()
 
     app = Starlette(routes=routes, exception_handlers=HANDLERS, lifespan=until_the_end)
-    return Guard(app, token, port)  # type: ignore[arg-type]
+    return Guard(app, token, port)
 
 
 def give_asset(name: str) -> Response:

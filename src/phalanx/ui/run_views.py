@@ -83,9 +83,7 @@ class RunViews:
         link = linked_file(path)
         if link is not None:
             note = f"{link} is a link, which is not followed"
-            return RunRow(
-                name=read_name(path, self.folder), path=path, state="damaged", note=note
-            )
+            return RunRow(name=read_name(path, self.folder), path=path, state="damaged", note=note)
         return read_run(path, self.folder)
 
 

@@ -1,4 +1,4 @@
-"""Long work that pages ask for: reports, comparisons, scores. Each is a job, told of by its name."""
+"""Long work that pages ask for: reports, comparisons, scores. Each is a job."""
 
 from pathlib import Path
 from typing import Any
