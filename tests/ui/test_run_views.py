@@ -62,6 +62,26 @@ def test_a_run_that_is_at_work_says_so(client: Client, folder: Path) -> None:
     assert client.get("/api/run?run=working").status == 404
 
 
+def test_a_row_is_read_again_when_anything_in_its_folder_has_changed(
+    client: Client, folder: Path
+) -> None:
+    def row() -> dict[str, object]:
+        found: dict[str, object] = client.get("/api/run?run=changing").json["row"]
+        return found
+
+    make_run(folder / "changing", state=None, updates=3)
+    assert (row()["state"], row()["updates"]) == ("crashed", 3)
+    goes_on = RunFolder(folder / "changing", goes_on=True)
+    assert row()["state"] == "running"
+    goes_on.table("updates").add(UPDATE, [[4] * len(UPDATE)])
+    goes_on.flush()
+    assert row()["updates"] == 4
+    goes_on.write_summary({"state": "finished", "updates": 5})
+    goes_on.close()
+    assert (row()["state"], row()["updates"]) == ("finished", 5)
+    shutil.rmtree(folder / "changing")
+
+
 def test_a_run_tells_its_settings_and_its_summary(client: Client) -> None:
     found = client.get("/api/run?run=first").json
     settings = {one["name"]: one for one in found["settings"]}

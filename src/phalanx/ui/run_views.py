@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from phalanx.show.runs import RunRow, find_runs, read_run, read_summary
+from phalanx.show.runs import RunRow, find_runs, is_at_work, read_run, read_summary
 from phalanx.show.settings_told import told_settings
 from phalanx.training.folder import TABLES
 from phalanx.ui.asked import NotHere
@@ -27,6 +27,7 @@ class RunViews:
         self.folder = folder
         self._found: dict[str, Path] = {}
         self._looked = -FRESH_S
+        self._rows: dict[Path, tuple[Any, RunRow]] = {}
 
     def list(self) -> dict[str, Any]:
         """All runs, in the order of their names; an empty or absent folder has none."""
@@ -74,9 +75,9 @@ class RunViews:
         return path
 
     def _look(self) -> None:
-        self._found = {
-            read_name(path, self.folder): path for path in find_runs(self.folder)
-        }  # fmt: skip
+        found = list(find_runs(self.folder))
+        self._found = {read_name(path, self.folder): path for path in found}
+        self._rows = {path: self._rows[path] for path in found if path in self._rows}
         self._looked = time.monotonic()
 
     def _row(self, path: Path) -> RunRow:
@@ -84,7 +85,25 @@ class RunViews:
         if link is not None:
             note = f"{link} is a link, which is not followed"
             return RunRow(name=read_name(path, self.folder), path=path, state="damaged", note=note)
-        return read_run(path, self.folder)
+        now, before = signature(path), self._rows.get(path)
+        if before is not None and before[0] == now and before[1].kind != "sweep":
+            return before[1]  # a sweep depends on its trials and on the time, too
+        row = read_run(path, self.folder)
+        self._rows[path] = (now, row)
+        return row
+
+
+def signature(path: Path) -> tuple[Any, ...]:
+    """What changes if anything that a row tells does; it is found much sooner than the row."""
+    return is_at_work(path), *(_stamp(path / name) for name in FILES)
+
+
+def _stamp(file: Path) -> tuple[int, int] | None:
+    try:
+        status = file.lstat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size
 
 
 def settings_in(path: Path) -> list[dict[str, Any]]:
