@@ -20,7 +20,7 @@ MOVES = (
 
 def begin(page, *, attacker: str, turns: int, seed: int):  # type: ignore[no-untyped-def]
     """Fill in the form, and wait for the board."""
-    page.get_by_role("link", name="Play").click()
+    page.get_by_role("link", name="Play", exact=True).click()
     page.get_by_label("Attacker").select_option(attacker)
     page.get_by_label("Turns").fill(str(turns))
     page.get_by_label("Seed").fill(str(seed))

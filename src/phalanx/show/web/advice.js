@@ -68,7 +68,7 @@
         return el('tr', { 'data-action': action },
           el('th', { scope: 'row', text: named(action) }),
           el('td', { class: 'number', text: percent(chance) }),
-          el('td', { class: 'number gain', text: action === own ? '' : gain }),
+          el('td', { class: 'number gain', 'data-sure': known ? sureness(known.row) : null, text: action === own ? '' : gain }),
           el('td', {}, el('button', { type: 'button', text: 'Play', 'aria-label': 'Play ' + named(action), on: { click: () => play(action) } })));
       }));
       const first = rows.get(own);
@@ -76,6 +76,7 @@
         + (hint.is_exact ? '' : ' Something was seen that no attacker it expects would do: take this with care.');
     }
 
+    const sureness = ([, , , , , low, high]) => (low > 0 ? 'better' : high < 0 ? 'worse' : null);
     const worth = ([, , , , gain, low, high]) => `${signed(gain, 2)} \u00b1 ${number((high - low) / 2, 2)}`;
 
     /** Before a move is played: what the champion thinks it costs; said when it is done. */
@@ -95,7 +96,7 @@
       const { row } = rows.get(action) || {};
       if (!row) return;
       const [, , , , gain, low, high] = row;
-      const sure = low > 0 ? 'better' : high < 0 ? 'worse' : '';
+      const sure = sureness(row) || '';
       verdict.dataset.verdict = sure || 'open';
       verdict.textContent = `Turn ${turn + 1}, ${named(action)}: ` + (action === own ? 'as the champion would.'
         : sure ? `${number(Math.abs(gain), 2)} \u00b1 ${number((high - low) / 2, 2)} ${sure} than ${own === null ? 'its choice' : named(own)}, it thinks.`
