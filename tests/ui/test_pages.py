@@ -9,6 +9,7 @@ from threading import Thread
 import pytest
 
 from phalanx.agents import AGENTS
+from phalanx.cage2.workflow import order_name
 from phalanx.training.folder import RunFolder
 from phalanx.ui.serve import serving
 from tests.browser import OpenPage
@@ -81,6 +82,17 @@ def test_a_damaged_run_does_not_break_the_list(open_page: OpenPage, client: Clie
     page.get_by_role("link", name="broken").click()
     page.get_by_text("Config.yaml cannot be read").wait_for()
     assert page.locator(".state.error").count() == 0
+
+
+def test_searches_and_sweeps_are_shown_as_such(open_page: OpenPage, client: Client) -> None:
+    page = open_page(client.served.address)
+    page.get_by_role("link", name="sweep", exact=True).click()
+    page.get_by_role("heading", name="Trials: 3").wait_for()
+    page.get_by_role("link", name="0-learning_rate=1e-3/seed=0").click()
+    page.locator("h1").get_by_text("sweep/0-learning_rate=1e-3/seed=0").wait_for()
+    page.get_by_role("link", name="Runs").first.click()
+    page.get_by_role("link", name="search", exact=True).click()
+    page.get_by_text(f"The best order of repair: {order_name(119)}").wait_for()
 
 
 def test_curves_of_a_running_training_grow(

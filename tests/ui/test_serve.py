@@ -1,5 +1,7 @@
 """`phalanx ui` prints one address, ends on Ctrl-C, and says in one line what it cannot do."""
 
+import http.client
+import json
 import os
 import re
 import signal
@@ -38,6 +40,29 @@ def test_it_prints_one_address_and_ends_well_on_ctrl_c(tmp_path: Path) -> None:
         ran.send_signal(signal.SIGINT)
         out, err = ran.communicate(timeout=60)
     assert (out, err, ran.returncode) == ("", "", 0)
+
+
+def test_ctrl_c_does_not_wait_for_what_is_being_computed(tmp_path: Path) -> None:
+    ran = subprocess.Popen(
+        [*RUN, str(tmp_path), "--no-open"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert ran.stdout is not None
+    port, token = re.findall(r":(\d+)/\?token=([\w-]+)", ran.stdout.readline())[0]
+    asked = http.client.HTTPConnection("127.0.0.1", int(port), timeout=60)
+    headers = {"x-phalanx-token": token, "content-type": "application/json"}
+    long = {"policy": "champion", "horizon": 1000, "pick": "worst", "of": 10_000}  # many minutes
+    asked.request("POST", "/api/replays", json.dumps(long), headers)
+    job = json.loads(asked.getresponse().read())
+    while job["state"] == "waiting":
+        asked.request("GET", f"/api/jobs/{job['id']}", headers=headers)
+        job = json.loads(asked.getresponse().read())
+    assert job["state"] == "working"
+    asked.close()
+    ran.send_signal(signal.SIGINT)
+    out, err = ran.communicate(timeout=60)
+    assert (out, ran.returncode) == ("", 0)
+    assert "Traceback" not in err
 
 
 def test_without_a_server_it_says_what_to_install(tmp_path: Path) -> None:

@@ -9,12 +9,13 @@ from collections.abc import Callable
 from types import UnionType
 from typing import Any
 
-from starlette.concurrency import run_in_threadpool
+from anyio import to_thread
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
 from phalanx.errors import ConfigError, PhalanxError
+from phalanx.ui.busy import busy
 
 LONGEST_WORD = 1000
 WORDS = {int: "a whole number", float: "a number", str: "a word", bool: "true or false"}
@@ -38,7 +39,8 @@ STATUS: dict[type[Exception], int] = {NotHere: 404, TooMuch: 429, TooLate: 409}
 def answers(ask: Callable[..., Any]) -> Callable[[Request], Any]:
     """An endpoint of a plain function: what the address and the body name are its arguments.
 
-    It is called in a thread, so that who asks for something else need not wait for it. What it
+    It is called in a thread, so that who asks for something else need not wait for it, nor who
+    ends the server. What it
     gives is sent as JSON, unless it is a `Response` already.
     """
     hints = typing.get_type_hints(ask)
@@ -56,10 +58,15 @@ def answers(ask: Callable[..., Any]) -> Callable[[Request], Any]:
             if name not in given and parameter.default is parameter.empty:
                 raise ConfigError(f"{name} is missing")
         known = {name: understood(name, value, hints[name]) for name, value in given.items()}
-        found = await run_in_threadpool(ask, **known)
+        found = await to_thread.run_sync(_ask, ask, known, abandon_on_cancel=True)
         return found if isinstance(found, Response) else as_json(found)
 
     return endpoint
+
+
+def _ask(ask: Callable[..., Any], known: dict[str, Any]) -> Any:
+    with busy():
+        return ask(**known)
 
 
 def as_json(value: Any, status: int = 200) -> Response:

@@ -36,11 +36,16 @@ class Table:
         return {"id": self.id, **self.game.facts(), "trajectory": self.game.trajectory()}
 
     def close(self) -> None:
-        with self.lock:
+        """Unless somebody is at it: what is being computed ends by itself."""
+        if not self.lock.acquire(blocking=False):
+            return
+        try:
             if self._adviser is not None:
                 self._adviser.close()
                 self._adviser = None
             self.game.close()
+        finally:
+            self.lock.release()
 
 
 class Games:

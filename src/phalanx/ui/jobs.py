@@ -11,6 +11,7 @@ from typing import Any
 
 from phalanx.errors import PhalanxError
 from phalanx.ui.asked import NotHere, TooMuch
+from phalanx.ui.busy import busy
 
 MOST_WAITING = 4
 MOST_KEPT = 12  # results; each has a megabyte at most
@@ -112,7 +113,8 @@ class Jobs:
     def _work(self) -> None:
         while (job := self._next()) is not None:
             try:
-                result = job.work(job.tell)
+                with busy():
+                    result = job.work(job.tell)
             except GaveUp:
                 continue
             except PhalanxError as error:

@@ -17,7 +17,7 @@ from phalanx.ui.config import UiConfig
 
 LOOPBACK = "127.0.0.1"
 AT_ONCE = 64  # connections; one person's browser has six
-GOODBYE_S = 2  # requests may take so long to end
+GOODBYE_S = 1  # requests may take so long to end
 
 
 class Served:

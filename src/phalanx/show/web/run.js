@@ -21,8 +21,8 @@
     const facts = el('div', { class: 'facts-place' }, phalanx.says.loading());
     const acts = el('div', { class: 'acts shown' });
     const charts = el('div', { class: 'charts' });
-    const settings = el('div');
-    main.append(head, facts, acts, charts, settings);
+    const [trials, settings] = [el('div'), el('div')];
+    main.append(head, facts, acts, charts, trials, settings);
     const table = { names: [], rows: [], at: '' };
     const drawn = new Map();
     let [state, key] = [null, ''];
@@ -43,8 +43,19 @@
         facts.replaceChildren(...factsOf(told));
         acts.replaceChildren(...phalanx.runActs([name], [told.row]));
         settings.replaceChildren(...settingsOf(told.settings));
+        if (told.row.kind === 'sweep') drawTrials();
       }
       return state === 'running' ? FACTS_S : 5 * FACTS_S;
+    }
+
+    /** The runs of a sweep, best first. */
+    async function drawTrials() {
+      const { runs } = await phalanx.get('/api/runs');
+      const mine = runs.filter((row) => row.name.startsWith(name + '/')).sort((one, two) => (two.mean ?? -Infinity) - (one.mean ?? -Infinity));
+      trials.replaceChildren(el('h2', { text: `Trials: ${mine.length}` }), el('div', { class: 'scroll' }, el('table', {}, el('tbody', {}, ...mine.map((row) => el('tr', {},
+        el('th', { scope: 'row', class: 'run-name' }, el('a', { href: phalanx.place('run', row.name), text: row.name.slice(name.length + 1) })),
+        el('td', {}, phalanx.stateBadge(row.state)),
+        el('td', { class: 'number', text: phalanx.returnOf(row) })))))));
     }
 
     async function renewRows() {
@@ -118,6 +129,7 @@
     return [
       el('p', { class: 'line' }, phalanx.stateBadge(row.state), row.kind === 'run' ? null : el('span', { class: 'kind', text: row.kind }),
         el('span', { class: 'quiet', text: [row.env, row.algo, row.red_agent, row.seed === null ? '' : `seed ${row.seed}`].filter(Boolean).join(' \u00b7 ') })),
+      summary.order ? el('p', { class: 'line', text: `The best order of repair: ${summary.order}` }) : '',
       row.note ? el('p', { class: 'note', text: row.note.charAt(0).toUpperCase() + row.note.slice(1) + '.' }) : '',
       el('div', { class: 'fact-tiles' },
         tile(what, mean, between),

@@ -44,6 +44,8 @@
     return [row.env === 'cage2' ? '' : row.env, shown].filter(Boolean).join(' ');
   }
 
+  phalanx.returnOf = returnOf;
+
   function returnOf(row) {
     if (row.mean === null) return '';
     return number(row.mean, 2) + (row.high === null ? '' : ' \u00b1 ' + number(row.high - row.mean, 2));
