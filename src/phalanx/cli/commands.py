@@ -53,6 +53,11 @@ COMMANDS = {
         "show.replay_config:ReplayConfig",
         "phalanx replay champion --red-agent meander --pick worst --out episode.html",
     ),
+    "ui": Command(
+        "Look at runs, replay episodes and play the defender yourself, in a browser.",
+        "ui.config:UiConfig",
+        "phalanx ui runs",
+    ),
     "bound": Command(
         "Compute what no defender can beat: an upper bound on the mean return.",
         "bound.config:BoundConfig",

@@ -129,17 +129,22 @@ def play_and_record(
     """The episode that the settings name, by these defenders."""
     if config.trace is not None:
         return Replay(trajectory_of([record_trace(config.trace, config.episode, config.red_agent)]))
-    for player in players:
-        if config.what_if and player.policy is not None:
-            networks_of(player.policy)
     with progress_display(None, progress) as display:
         task = display.add_task("starting", total=None, note="")
 
         def heard(what: str, done: int, total: int, note: str = "") -> None:
             display.update(task, description=what, completed=done, total=total, note=note)
 
-        chosen, picked = _choose(config, players[0], heard)
-        plays = [_play(config, player, chosen, heard) for player in players]
+        return record_plays(config, players, heard)
+
+
+def record_plays(config: ReplayConfig, players: Sequence[Player], heard: Any) -> Replay:
+    """The same of episodes that are played; heard: see `Heard`, and a note."""
+    for player in players:
+        if config.what_if and player.policy is not None:
+            networks_of(player.policy)
+    chosen, picked = _choose(config, players[0], heard)
+    plays = [_play(config, player, chosen, heard) for player in players]
     return Replay(trajectory_of(plays), picked)
 
 
