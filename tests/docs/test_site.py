@@ -23,6 +23,7 @@ from phalanx.training.columns import EXPLAINED
 
 API = "api/index.html"
 AT_HOME = ("file:", "data:", "about")
+PATIENCE = 120_000  # ms, for a browser on a busy machine
 
 
 @pytest.fixture(scope="module")
@@ -139,19 +140,23 @@ def page(site: Path, browser: Any) -> Iterator[Any]:
     page.on("pageerror", lambda error: wrong.append(str(error)))
     page.on("console", lambda said: wrong.extend([said.text] * (said.type == "error")))
     page.on("request", lambda one: wrong.extend([one.url] * (one.url[:5] not in AT_HOME)))
+    page.set_default_timeout(PATIENCE)
     page.goto((site / "index.html").as_uri())
+    page.wait_for_function("document.documentElement.classList.contains('js')")
     yield page
     page.close()
     assert wrong == []
 
 
 def test_a_site_on_disk_can_be_searched(page: Any) -> None:
-    page.keyboard.press("/")
-    page.keyboard.type("noise memory")
+    page.get_by_role("button", name="Search").click()
+    field = page.get_by_role("combobox", name="Search")
+    field.wait_for()
+    field.fill("noise memory")
     result = page.get_by_text("--noise-memory").first
-    result.wait_for(timeout=30_000)
+    result.wait_for()
     result.click()
-    page.wait_for_url("**/settings/*.html*", timeout=30_000)
+    page.wait_for_url("**/settings/*.html*")
 
 
 def test_pictures_follow_the_colours_that_the_reader_chooses(page: Any) -> None:
@@ -162,7 +167,7 @@ def test_pictures_follow_the_colours_that_the_reader_chooses(page: Any) -> None:
     as_the_system = ink()
     for _ in range(2):  # from the system's colours to light, then to dark
         page.locator("label.md-header__button[title^='Colours']:visible").click()
-    assert page.evaluate("document.body.getAttribute('data-md-color-scheme')") == "slate"
+    page.wait_for_function("document.body.getAttribute('data-md-color-scheme') === 'slate'")
     assert ink() != as_the_system
 
 
