@@ -19,6 +19,7 @@ from phalanx.envs.auto import MANY
 from phalanx.errors import RunError, WorkerError
 from phalanx.learn.rollout import Stopped
 from phalanx.settings.fields import without_effect
+from phalanx.stopwatch import split_in_words
 from phalanx.training.checkpoint import last_checkpoint, read_facts
 from phalanx.training.config import TrainConfig
 from phalanx.training.folder import RunFolder, open_new
@@ -231,7 +232,7 @@ def how_it_goes(run: Run) -> str:
         f"{run.episodes:,} episodes",
         f"{run.episodes / run.spent_s:,.0f} a second",
         ", ".join(f"{name} {value:.1f}" for name, value in means.items()),
-        f"learning {run.seconds['learn'] / run.spent_s:.0%}",
+        split_in_words(run.seconds),
         run.extension.in_words(run.recent),
     )
     return " · ".join(filter(None, words))
