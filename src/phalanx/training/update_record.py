@@ -50,8 +50,9 @@ def episodes_of(rollout: Rollout, kinds: Sequence[str], first_env: int = 0) -> l
     """The episodes that ended in a rollout, and are to be counted."""
     r, ended = rollout, np.nonzero(rollout.counted)
     notes = r.notes[["order", "fixes", "compliant", "score"]] if r.notes.dtype.names else r.notes
-    returns = np.round(r.returns.astype(np.float64), 4)  # of 32 bits, more would be noise
-    columns = (part[ended].tolist() for part in (r.kinds, r.lengths, returns, notes))
+    returns = np.round(r.returns[ended].astype(np.float64), 4)  # more would be noise: of 32 bits
+    kinds_of, lengths, noted = (part[ended].tolist() for part in (r.kinds, r.lengths, notes))
+    columns = kinds_of, lengths, returns.tolist(), noted
     return [
         Episode(first_env + env, kinds[kind], length, total, *noted)
         for env, kind, length, total, noted in zip(ended[1].tolist(), *columns, strict=True)
