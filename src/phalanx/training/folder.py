@@ -315,6 +315,8 @@ class Events:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._writer: Any = None
+        self._pending: list[Any] = []  # to wake the writer's thread for each would cost more
+        self._handed = time.monotonic()
         self._installed = find_spec("tensorboard") is not None
 
     def add(self, step: int, numbers: dict[str, Any]) -> None:
@@ -340,12 +342,21 @@ class Events:
 
     def _write(self, **fields: Any) -> None:
         from tensorboard.compat.proto.event_pb2 import Event
+
+        self._pending.append(Event(wall_time=time.time(), **fields))
+        if self._writer is None or time.monotonic() - self._handed > FLUSH_S:
+            self._hand_over()
+
+    def _hand_over(self) -> None:
         from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
         if self._writer is None:
             self._writer = EventFileWriter(str(self._folder), flush_secs=1)
-        self._writer.add_event(Event(wall_time=time.time(), **fields))
+        pending, self._pending, self._handed = self._pending, [], time.monotonic()
+        for event in pending:
+            self._writer.add_event(event)
 
     def close(self) -> None:
         if self._writer is not None:
+            self._hand_over()
             self._writer.close()

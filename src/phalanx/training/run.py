@@ -35,6 +35,7 @@ from phalanx.training.summary import summary
 from phalanx.training.teacher import Taught, is_taught
 from phalanx.training.teacher_config import TeacherConfig
 from phalanx.training.time_split import barriers_s, old_split_as_new
+from phalanx.training.trackers import Tracker
 from phalanx.training.update_record import Episode, UpdateRecord, episodes_of, mean
 
 MAY_CHANGE = (
@@ -77,6 +78,8 @@ class Run:
         self._began, self._ended, self._before_s = time.monotonic(), math.inf, 0.0
         self.opened = time.perf_counter()
         self.state = "running"
+        self.latest: dict[str, Any] = {}  # the last row of updates.csv
+        self.tracker: Tracker | None = None  # told of each row, besides
         self.notes = [self.recipe.note] if self.recipe.note else []  # chosen at the start, and why
         self.stopped = False
         self.enough = False  # whoever watches may end the run before its budget is spent
@@ -210,6 +213,9 @@ class Run:
         values = [f"{one:.6g}" if isinstance(one, float) else one for one in row.values()]
         self.folder.table("updates").add(tuple(row), [values])
         self.folder.events.add(self.steps, row)
+        if self.tracker is not None:
+            self.tracker.add(self.steps, row)
+        self.latest = row
 
     def end(self, state: str) -> None:
         """Sum up what there is: the run is finished, stopped or failed.
@@ -256,6 +262,14 @@ class Run:
         return {"return": mean([e.total for e in ended])} | {
             name: mean([e.total for e in ended if e.kind == kind]) for name, kind in kinds.items()
         }
+
+    def warnings(self) -> list[str]:
+        """What whoever watches should know of."""
+        failed = self.faults_recorded
+        words = [f"{failed:,} failure{'s' if failed > 1 else ''}, see faults.csv"] if failed else []
+        if self.tracker is not None and self.tracker.failure:
+            words.append(f"{self.tracker.name} hears no more of this run")
+        return words
 
     def record_fault(self, fault: Fault) -> None:
         """Log what failed in the environments, at once: a run that is killed has it on disk."""
