@@ -38,7 +38,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "play": {"settings", "compiled", "cage2", "envs", "learn", "training"},
     "search": {"settings", "cage2", "learn", "training", "play", "cluster"},
     "cluster": {"settings", "compiled", "cage2", "envs", "learn", "training"},
-    "show": {"cage2", "play", "search"},
+    "show": {"settings", "cage2", "play", "search", "training"},
     "verify": {"settings", "compiled", "cage2"},
     "bound": {"settings", "compiled", "cage2"},
     "bench": {"settings", "compiled", "cage2", "envs", "learn", "training", "cluster"},
