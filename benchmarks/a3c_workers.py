@@ -16,7 +16,7 @@ import gymnasium
 import numpy as np
 
 import phalanx
-from phalanx.bench.spent import busy_s
+from phalanx.machine import busy_s
 from phalanx.training.config import TrainConfig
 
 ROUNDS, SECONDS = 3, 2.0

@@ -26,7 +26,7 @@ def imported(path: Path) -> set[str]:
 # Who may import whom, anywhere in a file: below is what everybody may use.
 ROOT = {
     "errors", "machine", "statistics", "files", "arrays_file", "display", "importing", "trust",
-    "system", "reset_mask", "agents", "configs",
+    "system", "stopwatch", "reset_mask", "agents", "configs",
 }  # fmt: skip
 MAY_IMPORT: dict[str, set[str]] = {
     "settings": set(),

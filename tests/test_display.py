@@ -9,9 +9,10 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from phalanx import display
-from phalanx.display import Display, progress_display, span
+from phalanx.display import Display, left, progress_display, span, sparkline
 
 
 def wait_for(is_so: Any) -> None:
@@ -96,17 +97,19 @@ class Cell:
 
     def __init__(self) -> None:
         self.shown: list[str] = []
+        self.html: list[str] = []
 
     def display(self, content: dict[str, str], *, raw: bool, display_id: bool) -> "Cell":
         assert raw
         assert display_id
         assert not self.shown
-        self.shown.append(content["text/plain"])
+        self.update(content, raw=raw)
         return self
 
     def update(self, content: dict[str, str], *, raw: bool) -> None:
         assert raw
         self.shown.append(content["text/plain"])
+        self.html.append(content.get("text/html", ""))
 
 
 @pytest.fixture
@@ -154,3 +157,55 @@ def test_spans_of_time_are_told_in_the_unit_that_one_would_say() -> None:
     assert [span(seconds) for seconds in (3.4, 119, 125, 7140, 12_000)] == [
         "3 s", "119 s", "2 min", "119 min", "3 h 20 min",
     ]  # fmt: skip
+
+
+# --- views of one's own ---------------------------------------------------------------------------
+
+
+class Face:
+    """How work is going, as whoever does it draws it."""
+
+    def on_terminal(self) -> str:
+        return "on a terminal"
+
+    def in_file(self) -> str:
+        return "in a file"
+
+    def in_cell(self) -> str:
+        return "<b>in a cell</b>"
+
+
+def test_a_view_draws_itself_in_a_file(at_once: None) -> None:
+    with redirect_stderr(io.StringIO()) as errors, progress_display(None, view=Face()) as progress:
+        progress.update(progress.add_task("training", total=1.0, note=""))
+        wait_for(lambda: errors.getvalue().count("in a file\n") >= 2)
+
+
+def test_a_view_draws_itself_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    console = Console(file=io.StringIO(), force_terminal=True, width=80)
+    monkeypatch.setattr(display, "Console", lambda stderr: console)
+    with progress_display(None, view=Face()) as progress:
+        progress.say("it begins")
+        progress.refresh()
+    assert "on a terminal" in console.file.getvalue()  # type: ignore[attr-defined]
+    assert "it begins" in console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_a_view_draws_itself_in_a_notebook_and_what_is_said_is_text(cell: Cell) -> None:
+    with progress_display(None, wanted=None, view=Face()) as progress:
+        progress.say("run folder <script>")
+        progress.update(progress.add_task("training", total=1.0, note=""))
+    assert cell.shown[-1] == "run folder <script>\nin a file"
+    assert cell.html[-1] == "<div>run folder &lt;script&gt;</div><b>in a cell</b>"
+
+
+def test_time_left_is_told_as_on_a_clock() -> None:
+    assert [left(s) for s in (-3, 9.4, 69, 3723)] == ["0:00", "0:09", "1:09", "1:02:03"]
+
+
+def test_a_row_of_numbers_is_drawn_from_its_smallest_to_its_largest() -> None:
+    assert sparkline([1, 2, 3, 4, 5, 6, 7, 8]) == "▁▂▃▄▅▆▇█"
+    assert sparkline([-10, -10, 0, 0], width=2) == "▁█"
+    assert sparkline([3.0, 3.0, 3.0]) == "▁▁▁"
+    assert sparkline([float("nan"), 1.0]) == ""
+    assert len(sparkline(range(1000))) == 8

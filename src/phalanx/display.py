@@ -4,10 +4,13 @@ All of it goes to standard error, what the work gives to standard output.
 """
 
 import contextlib
+import html
+import math
 import sys
 import threading
-from collections.abc import Container, Iterable
-from typing import Any
+from collections.abc import Container, Iterable, Sequence
+from itertools import pairwise
+from typing import Any, Protocol
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, RenderableType
@@ -24,8 +27,26 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
+BARS = "▁▂▃▄▅▆▇█"
 
-def progress_display(unit: str | None, wanted: bool | None = True) -> "Display":
+
+class View(Protocol):
+    """How some work is going, drawn by whoever does it; asked for from other threads."""
+
+    def on_terminal(self) -> RenderableType: ...
+
+    def in_file(self) -> str:
+        """One line."""
+        ...
+
+    def in_cell(self) -> str:
+        """HTML, with everything foreign in it escaped."""
+        ...
+
+
+def progress_display(
+    unit: str | None, wanted: bool | None = True, view: View | None = None
+) -> "Display":
     """A display for whoever watches: what is done now, how fast, its note, the time left.
 
     with progress_display("episodes") as progress:
@@ -33,17 +54,18 @@ def progress_display(unit: str | None, wanted: bool | None = True) -> "Display":
         progress.update(task, advance=1, note="return -3.1")
 
     unit: what is counted; None if only the share counts. wanted: None means in a notebook only.
+    view: draws it, in place of a bar or a line for each task.
     """
     if wanted is False or (wanted is None and not in_notebook()):
         nothing = Display(disable=True)
         nothing.is_shown = False
         return nothing
     if in_notebook():
-        return _InCell(unit)
+        return _InCell(unit, view)
     console = Console(stderr=True)
     if not console.is_interactive:
-        return _InFile(unit)
-    return Display(
+        return _InFile(unit, view)
+    display = Display(
         TextColumn("{task.description}"),
         BarColumn(bar_width=20),
         TaskProgressColumn(),
@@ -52,7 +74,10 @@ def progress_display(unit: str | None, wanted: bool | None = True) -> "Display":
         TimeRemainingColumn(),
         console=console,
         transient=True,
+        refresh_per_second=4 if view is not None else 10,
     )
+    display.view = view
+    return display
 
 
 def new_table(
@@ -88,6 +113,7 @@ class Display(Progress):
     """rich's progress bar, with lines that stay above it and something to show below it."""
 
     below: RenderableType | None = None
+    view: View | None = None
     is_shown = True
     """whether anybody sees it"""
 
@@ -97,7 +123,10 @@ class Display(Progress):
             self.console.print(Text(line), soft_wrap=True)
 
     def get_renderables(self) -> Iterable[RenderableType]:
-        yield from super().get_renderables()
+        if self.view is None:
+            yield from super().get_renderables()
+        else:
+            yield self.view.on_terminal()
         if self.below is not None:
             yield self.below
 
@@ -121,9 +150,9 @@ class _InFile(Display):
 
     first_s, every_s = 3.0, 10.0
 
-    def __init__(self, unit: str | None) -> None:
+    def __init__(self, unit: str | None, view: View | None = None) -> None:
         super().__init__(disable=True)
-        self._unit = unit
+        self._unit, self.view = unit, view
         self._over = threading.Event()
         self._teller: threading.Thread | None = None
         self._told: dict[TaskID, float] = {}  # what was done when we last told
@@ -154,6 +183,8 @@ class _InFile(Display):
             pause = self.every_s
 
     def _line(self) -> str:
+        if self.view is not None:
+            return self.view.in_file()
         words = []
         for task in self.tasks:
             words.append(in_words(task, self._unit, task.completed != self._told.get(task.id)))
@@ -162,12 +193,12 @@ class _InFile(Display):
 
 
 class _InCell(_InFile):
-    """Text below a notebook's cell that is written over; the last of it stays."""
+    """What stands below a notebook's cell and is written over; the last of it stays."""
 
     first_s, every_s = 0.2, 0.5
 
-    def __init__(self, unit: str | None) -> None:
-        super().__init__(unit)
+    def __init__(self, unit: str | None, view: View | None = None) -> None:
+        super().__init__(unit, view)
         self._said: list[str] = []
         self._handle: Any = None
 
@@ -186,11 +217,14 @@ class _InCell(_InFile):
     def _show(self, *lines: str) -> None:
         from IPython.display import display  # type: ignore[import-not-found]
 
-        text = {"text/plain": "\n".join(lines)}
+        shown = {"text/plain": "\n".join(lines)}
+        if self.view is not None:
+            said = "".join(f"<div>{html.escape(line)}</div>" for line in self._said)
+            shown["text/html"] = said + self.view.in_cell()
         if self._handle is None:
-            self._handle = display(text, raw=True, display_id=True)
+            self._handle = display(shown, raw=True, display_id=True)
         else:
-            self._handle.update(text, raw=True)
+            self._handle.update(shown, raw=True)
 
 
 def in_words(task: Task, unit: str | None, moves: bool) -> str:
@@ -208,10 +242,30 @@ def in_words(task: Task, unit: str | None, moves: bool) -> str:
         parts.append(f"{speed:,.0f} {unit}/s")
     if task.fields.get("note"):
         parts.append(task.fields["note"])
-    left = task.time_remaining if moves else None
+    to_come = task.time_remaining if moves else None
     spent = span(task.elapsed or 0.0)
-    parts.append(f"{spent}, about {span(left)} left" if left else spent)
+    parts.append(f"{spent}, about {span(to_come)} left" if to_come else spent)
     return " · ".join(parts)
+
+
+def left(seconds: float) -> str:
+    """`1:09`, `1:02:03`."""
+    minutes, seconds = divmod(round(max(0.0, seconds)), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
+
+
+def sparkline(values: Sequence[float], width: int = 8) -> str:
+    """`▁▃▅▆▇█`: a row of numbers, from the smallest to the largest of them; nothing without two."""
+    known = [value for value in values if math.isfinite(value)]
+    if len(known) < 2:
+        return ""
+    width = min(width, len(known))
+    edges = [len(known) * k // width for k in range(width + 1)]
+    means = [sum(known[a:b]) / (b - a) for a, b in pairwise(edges)]
+    low, high = min(means), max(means)
+    scale = (len(BARS) - 1) / (high - low) if high > low else 0.0
+    return "".join(BARS[round((value - low) * scale)] for value in means)
 
 
 def span(seconds: float) -> str:

@@ -47,3 +47,17 @@ def test_an_interrupt_does_not_wait_for_it() -> None:
     while is_at_work() and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not is_at_work()
+
+
+def test_whoever_waits_for_long_work_can_say_so() -> None:
+    heard: list[float] = []
+    assert aside(time.sleep, 2.2, meanwhile=lambda: heard.append(time.monotonic())) is None
+    assert heard
+
+
+def test_a_timeout_of_the_work_itself_is_raised() -> None:
+    def late() -> None:
+        raise TimeoutError("its own")
+
+    with pytest.raises(TimeoutError, match="its own"):
+        aside(late)

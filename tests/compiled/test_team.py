@@ -171,3 +171,38 @@ def test_a_team_that_is_forgotten_ends_its_threads() -> None:
     for hand in hands:
         hand.join(timeout=5)
         assert not hand.is_alive()
+
+
+def test_the_time_of_each_thread_is_counted() -> None:
+    batch = Batch(200_000, num_threads=2, horizon=1000)
+    actions = np.zeros(200_000, np.int64)
+    batch.play(actions)  # compiles
+    team, began = batch.team, time.perf_counter()
+    before, waited, tasks = team.busy_s(), team.waited_s(), team.tasks
+    for _ in range(20):
+        batch.play(actions)
+    passed = time.perf_counter() - began
+    busy = team.busy_s() - before
+    assert team.tasks - tasks == 20
+    assert 0 < busy[LEADER] <= 1.05 * passed
+    assert 0 <= busy[1] <= 1.05 * passed
+    assert busy[LEADER] + team.waited_s() - waited <= 1.05 * passed
+
+
+def test_who_plays_alone_waits_for_nobody() -> None:
+    batch = Batch(100, num_threads=1)
+    batch.play(np.zeros(100, np.int64))
+    assert batch.team.waited_s() == 0
+    assert batch.team.busy_s()[LEADER] > 0
+
+
+def test_who_asks_hears_of_the_work_of_each_thread() -> None:
+    heard: list[tuple[int, float, float]] = []
+    batch = Batch(200_000, num_threads=2, horizon=1000)
+    batch.team.on_work = lambda _play, thread, began, ended: heard.append((thread, began, ended))
+    began = time.perf_counter()
+    for _ in range(20):
+        batch.play(np.zeros(200_000, np.int64))
+    assert [thread for thread, _began, _ended in heard].count(LEADER) == 20
+    assert all(began <= first <= last for _thread, first, last in heard)
+    assert (batch.nets["turn"] == 20).all()

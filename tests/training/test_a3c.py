@@ -91,9 +91,10 @@ def test_the_summary_is_that_of_any_algorithm(tmp_path: Path) -> None:
     assert ours["time_split"].keys() == theirs["time_split"].keys()
     assert ours["returns"].keys() == theirs["returns"].keys()
     assert sum(ours["time_split"].values()) == pytest.approx(1)
-    for name in ("collect", "learn"):  # what two workers spend side by side
-        told = sum(float(row[f"{name}_s"]) for row in rows(tmp_path / "run", "updates"))
-        assert run.seconds[name] == pytest.approx(told / 2, rel=1e-3)
+    for part, column in (("simulator", "simulator_s"), ("policy", "policy_s")):
+        told = sum(float(row[column]) for row in rows(tmp_path / "run", "updates"))
+        assert run.seconds[part] == pytest.approx(told / 2, rel=1e-3)  # spent side by side
+    assert ours["time_split_elsewhere"].keys() == {"worker 0", "worker 1"}
     tables = [rows(tmp_path / name, "updates")[0].keys() for name in ("run", "ppo")]
     assert tables[0] == tables[1]
     assert 4_000 <= run.steps <= 4_000 + 2 * 8 * 8

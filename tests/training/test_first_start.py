@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -30,12 +31,27 @@ def small(folder: Path, name: str, **changes: Any) -> TrainConfig:
 def test_each_part_is_announced_once(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(rule, "_announced", set())
+    monkeypatch.setattr(rule, "_announced", {})
     for module in ("cage2.kernel", "cage2.network", "learn.collect", "learn.returns", "bench.x"):
         rule._announce(f"phalanx.{module}")
     game, learning = capsys.readouterr().err.splitlines()
     assert game.startswith("phalanx: compiling the simulator, once; this takes")
     assert learning.startswith("phalanx: compiling what plays and learns, once; this takes")
+
+
+def test_compiling_that_takes_long_is_told_of_every_ten_seconds(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clock = Mock(monotonic=Mock(return_value=100.0))
+    monkeypatch.setattr(rule, "time", clock)
+    monkeypatch.setattr(rule, "_announced", {})
+    rule._say_that_it_goes_on()  # nothing is being compiled
+    rule._announce("phalanx.cage2.kernel")
+    for now in (101.0, 109.0, 111.0, 115.0, 121.0):
+        clock.monotonic.return_value = now
+        rule._say_that_it_goes_on()
+    lines = capsys.readouterr().err.splitlines()[1:]
+    assert lines == [f"phalanx: still compiling, {s} s so far" for s in (11, 21)]
 
 
 @pytest.mark.parametrize("learner", ["compiled", "torch"])

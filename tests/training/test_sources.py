@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from phalanx.learn.rollout import Rollout, Stopped
+from phalanx.stopwatch import COPYING, IDLE, WAITING, Stopwatch
 from phalanx.training.sources import Ahead, InStep, Replay
 from tests.learn.test_rollout import numbered, numbers
 
@@ -21,6 +22,7 @@ class Sampler:
         self.taken: list[tuple[int, int]] = []
         self.is_closed = self.is_stopped = False
         self.stop: Callable[[], bool] = lambda: self.is_stopped
+        self.watch = Stopwatch()
 
     def set_weights(self, weights: int, version: int) -> None:
         self.taken.append((weights, version))
@@ -99,3 +101,30 @@ def test_what_is_replayed_is_a_copy() -> None:
     replay.add(rollout)
     rollout.rewards[:] = -1
     assert numbers(replay.add(numbered())[0]) == [5, 6, 7, 8]
+
+
+def test_in_step_the_samplers_time_is_that_of_who_asks() -> None:
+    sampler, watch = Sampler(), Stopwatch()
+    source = InStep(sampler)
+    source.time_by(watch)
+    source.next(lambda: 0, 0, None)
+    assert sampler.watch is watch
+    assert watch.lap()[COPYING] > 0
+
+
+def test_ahead_who_asks_waits_while_the_sampler_has_a_time_of_its_own() -> None:
+    class Slow(Sampler):
+        def collect(self, shaping: Any) -> Rollout:
+            time.sleep(0.05)
+            return super().collect(shaping)
+
+    sampler, watch = Slow(), Stopwatch()
+    source = Ahead([sampler])
+    source.time_by(watch)
+    source.next(lambda: 0, 0, None)
+    waited, copied = watch.lap()[WAITING], sampler.watch.peek()[COPYING]
+    source.close()
+    assert waited >= 0.04
+    assert copied >= 0.04  # it says nothing else meanwhile
+    idle = sampler.watch.lap()[IDLE]
+    assert sampler.watch.lap()[IDLE] > idle  # nobody asks any more

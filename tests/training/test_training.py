@@ -622,9 +622,25 @@ def test_a_run_that_is_piped_says_what_is_trained_and_how_that_goes(
         "training with ppo on cage2 against b_line=0.5,meander=0.5, 96 environments, 19,200 steps; "
         f"run folder {tmp_path / 'run'}"
     )
-    learning = [line for line in others if "a second" in line]
-    assert re.match(r"training: \d+% · [\d,]+ episodes · [\d,]+ a second · b_line -\d", learning[0])
-    assert "training:" not in said.out
+    learning = [line for line in others if "/s  " in line]
+    assert re.fullmatch(
+        r"\d\d:\d\d:\d\d  \d+ %  [\d,]+ steps  [\d.,]+/s  b_line -\d+\.\d  meander -\d+\.\d  "
+        r"± \S+  .*learning \d+ %.*  \d+:\d\d left",
+        learning[-1],
+    )
+    assert "left" not in said.out
+
+
+def test_a_quiet_run_tells_its_results_only(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(display._InFile, "first_s", 0.0)
+    flags = "--env CartPole-v1 --n-envs 4 --num-workers 0 --total-steps 600 --quiet --config none"
+    assert main(["train", *flags.split(), "--output-dir", str(tmp_path), "--name", "run"]) == 0
+    said = capsys.readouterr()
+    assert [line for line in said.err.splitlines() if "compiling" not in line] == []
+    assert len(said.out.splitlines()) == 2
+    assert "quiet" not in (tmp_path / "run" / "config.yaml").read_text()
 
 
 def test_training_from_python_says_nothing_unless_asked(

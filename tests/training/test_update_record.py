@@ -10,6 +10,7 @@ import pytest
 
 from phalanx.cage2.rules.scoring import CONDUCT
 from phalanx.learn.rollout import empty_rollout
+from phalanx.stopwatch import PARTS, Stopwatch
 from phalanx.training.cage2_extension import (
     Cage2Extension,
     compliance_in_words,
@@ -17,7 +18,6 @@ from phalanx.training.cage2_extension import (
     passes_gate,
 )
 from phalanx.training.config import TrainConfig
-from phalanx.training.loop import how_it_goes
 from phalanx.training.run import Run
 from phalanx.training.update_record import Episode, UpdateRecord, added_up, episodes_of
 
@@ -80,7 +80,7 @@ def updated(number: int, **changes: Any) -> UpdateRecord:
         "updates": number, "steps": 10 * number, "dropped": number,
         "lags": Counter({0: 1, number: 2}), "episodes": [Episode(number, "b_line", 30, -1.0)],
         "rate": 0.1 * number, "entropy_weight": 0.01 * number, "metrics": {"kl": float(number)},
-        "collect_s": 1.5, "learn_s": 0.5,
+        "collect_s": 1.5, "learn_s": 0.5, "split": {"simulator": 1.5, "learning": 0.5},
     }  # fmt: skip
     return UpdateRecord(**parts | changes)
 
@@ -94,6 +94,7 @@ def test_updates_are_added_up_or_averaged_and_schedules_are_the_latest() -> None
     assert total.entropy_weight == 0.03
     assert total.metrics == {"kl": 2.0}
     assert (total.collect_s, total.learn_s) == (3.0, 1.0)
+    assert total.split == {"simulator": 3.0, "learning": 1.0}
 
 
 def test_the_row_of_an_episode_that_follows_a_workflow_has_four_decimals() -> None:
@@ -104,20 +105,20 @@ def test_the_row_of_an_episode_that_follows_a_workflow_has_four_decimals() -> No
 
 def test_the_time_of_workers_is_spent_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Mock(perf_counter=Mock(side_effect=[100.0, 103.0, 103.5]))
-    monkeypatch.setattr("phalanx.training.run.time", clock)
-    run = Mock(seconds={"collect": 0.0, "learn": 0.0, "other": 0.0}, _since=0.0)
+    monkeypatch.setattr("phalanx.stopwatch.time", clock)
+    run = Mock(watch=Stopwatch())
     run.workers.num_workers = 2
+    spent = dict.fromkeys(PARTS, 0.0) | {"simulator": 1.5, "learning": 0.5}
     assert Run._record_all(run, lambda: [updated(1), updated(2)])
-    assert run.seconds == {"collect": 1.5, "learn": 0.5, "other": 1.0}
+    assert run.watch.seconds == spent | {"idle": 1.0}
     assert not Run._record_all(run, list)
-    assert run.seconds == {"collect": 1.5, "learn": 0.5, "other": 1.5}
+    assert run.watch.seconds == spent | {"idle": 1.5}
 
 
-def test_how_it_goes_is_said_by_the_second_and_by_the_share_of_learning() -> None:
-    recent = [Episode(0, "b_line", 30, -2.0), Episode(1, "b_line", 30, -3.0)]
-    run = Mock(updates=3, episodes=1000, recent=recent, spent_s=4.0, seconds={"learn": 1.0})
-    run.extension.in_words.return_value = ""
-    assert how_it_goes(run) == "1,000 episodes · 250 a second · b_line -2.5 · learning 25%"
+def test_returns_have_four_decimals() -> None:
+    rollout = empty_rollout(1, np.zeros((1, 1), np.float32), 0, 2)
+    rollout.counted[:], rollout.returns[:], rollout.lengths[:] = True, -12.3, 9
+    assert episodes_of(rollout, ("b_line",)) == [Episode(0, "b_line", 9, -12.3)]
 
 
 def test_only_where_a_workflow_is_followed_it_is_said_how_well() -> None:

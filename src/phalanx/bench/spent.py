@@ -3,10 +3,9 @@
 import os
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from typing import NamedTuple
 
-from phalanx.machine import process_tree
+from phalanx.machine import busy_s, cpu_of, process_tree
 
 
 class Spent(NamedTuple):
@@ -37,24 +36,3 @@ def spend(seconds: float, step: Callable[[], float]) -> Spent:
     cpu = own + max(cpu_of(tree) - below, 0.0)
     others = max(busy_s() - busy - cpu, 0.0) / max(spent, 1e-9)
     return Spent(steps, spent, cpu, own, others)
-
-
-def cpu_of(pids: set[int]) -> float:
-    """Seconds that these processes have computed, with all their threads."""
-    total = 0.0
-    for pid in pids:
-        with suppress(OSError):  # it has ended
-            total += time.clock_gettime((~pid << 3) | 2)  # its own clock, see clock_gettime(2)
-    return total
-
-
-def busy_s() -> float:
-    """Seconds that all cores have computed for anybody; 0 where there is no /proc."""
-    try:
-        with open("/proc/stat") as file:
-            user, nice, system, _idle, _waiting, *interrupts = map(
-                int, file.readline().split()[1:9]
-            )
-    except OSError:
-        return 0.0
-    return (user + nice + system + sum(interrupts)) / os.sysconf("SC_CLK_TCK")

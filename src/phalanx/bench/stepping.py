@@ -22,6 +22,7 @@ from phalanx.bench.cases import Opened
 from phalanx.bench.spent import Spent, spend
 from phalanx.envs import Pool, make_pool
 from phalanx.errors import MissingError
+from phalanx.stopwatch import LEARNING, LOGGING
 from phalanx.training.config import TrainConfig
 from phalanx.training.folder import RunFolder
 from phalanx.training.recipe import open_recipe
@@ -128,8 +129,8 @@ def training(
             known = {
                 "workers": run.recipe.num_workers,
                 "updates": run.updates,
-                "learn_s": run.seconds["learn"] + run.seconds["other"],
-                "logging_share": run.seconds["other"] / run.spent_s,
+                "learn_s": run.seconds[LEARNING] + run.seconds[LOGGING],
+                "logging_share": run.seconds[LOGGING] / run.spent_s,
             }
             if learn_steps:
                 while run.steps < learn_steps:
@@ -140,7 +141,7 @@ def training(
 
         try:
             measure(0.0)
-            run.seconds = dict.fromkeys(run.seconds, 0.0)
+            run.watch.seconds = dict.fromkeys(run.seconds, 0.0)
             yield Opened(measure, facts)
         finally:
             run.recipe.close()

@@ -98,6 +98,11 @@ COMMANDS = {
         "cli.verify:VerifyConfig",
         "phalanx verify --json equal.json",
     ),
+    "profile": Command(
+        "Show where the time of a training goes, in each thread and process, and what to try.",
+        "show.profile_config:ProfileConfig",
+        "phalanx profile --env CartPole-v1 --num-workers 2 --trace-file trace.json",
+    ),
     "bench": Command(
         "Measure the speed of simulator, training and runners, and of others beside them.",
         "bench.config:BenchConfig",

@@ -17,7 +17,7 @@ EVALUATION_SEED = 1_000_000  # far from any that one trains with
 
 def main(config: TrainConfig) -> int:
     """Train and show how it goes, then play the nine cells of the leaderboard."""
-    run = train(config, progress=True)
+    run = train(config, progress=not config.quiet)
     seconds = run.spent_s
     print(
         f"{run.episodes:,} episodes in {seconds:.0f} s ({run.episodes / seconds:,.0f} a second); "
@@ -41,7 +41,10 @@ def show_results(run: Run, episodes: int = 1000) -> None:
     summary.json has them too, as `score`.
     """
     horizons = tuple(h for h in HORIZONS if h <= run.config.horizon) or (run.config.horizon,)
-    scores = evaluate(run, horizon=horizons, episodes=episodes, seed=EVALUATION_SEED, progress=True)
+    shown = not run.config.quiet
+    scores = evaluate(
+        run, horizon=horizons, episodes=episodes, seed=EVALUATION_SEED, progress=shown
+    )
     facts = json.loads((run.folder.path / "summary.json").read_text())
     run.folder.write_summary(facts | {"score": scores.as_dict()})
     print(scores.beside_published() if run.config.workflow is None else scores)

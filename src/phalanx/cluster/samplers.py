@@ -32,6 +32,7 @@ from phalanx.cluster.ray import (
 from phalanx.envs.faults import Fault, FaultLog
 from phalanx.errors import ConfigError, WorkerError
 from phalanx.learn.rollout import Arrays, Rollout, Stopped, side_by_side
+from phalanx.stopwatch import COPYING, WAITING, Stopwatch
 from phalanx.training.config import TrainConfig
 from phalanx.training.on_cage2 import open_stepper, orders_of
 from phalanx.training.on_pool import open_networks
@@ -239,6 +240,7 @@ class Together:
         self.parts, self.orders = parts, orders
         self.faults, self.listen = log.faults, log.listen
         self.stop: Callable[[], bool] = lambda: False
+        self.watch = Stopwatch()
 
     @property
     def running(self) -> Any:
@@ -254,6 +256,7 @@ class Together:
         gathered: dict[int, Rollout] = {}
         for part in self.parts:
             part.ask(shaping, prices)
+        self.watch.switch(WAITING)
         while not gathered or any(
             part.index not in gathered and not part.is_down for part in self.parts
         ):
@@ -267,6 +270,7 @@ class Together:
                 raise Stopped
             if all(part.is_down for part in self.parts):
                 time.sleep(POLL_S)
+        self.watch.switch(COPYING)
         return side_by_side([gathered[index] for index in sorted(gathered)])
 
     def save(self) -> Arrays:

@@ -30,7 +30,8 @@ from phalanx.files import write_json, write_text
 from phalanx.machine import describe_hardware, describe_versions
 from phalanx.statistics import interval
 from phalanx.training.loop import train
-from phalanx.training.run import Run, summary
+from phalanx.training.run import Run
+from phalanx.training.summary import summary
 
 REPORT_S = 1.0  # how often a trial tells how far it is, and looks whether it is to stop
 

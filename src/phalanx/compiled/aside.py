@@ -9,8 +9,12 @@ Result = TypeVar("Result")
 NAME = "phalanx aside"
 
 
-def aside(work: Callable[..., Result], *arguments: Any) -> Result:
+def aside(
+    work: Callable[..., Result], *arguments: Any, meanwhile: Callable[[], None] = lambda: None
+) -> Result:
     """What `work` returns or raises. After an interrupt it goes on alone, to an end that is safe.
+
+    meanwhile: is called every second.
 
     Only the main thread hears signals, and only between two steps of Python: not within a call of
     LLVM, and in what LLVM calls back an interrupt is lost.
@@ -26,7 +30,13 @@ def aside(work: Callable[..., Result], *arguments: Any) -> Result:
             done.set_exception(error)
 
     threading.Thread(target=run, name=NAME).start()
-    return done.result()
+    while True:
+        try:
+            return done.result(timeout=1.0)
+        except TimeoutError:
+            if done.done():  # it is the work's own
+                raise
+            meanwhile()
 
 
 def is_at_work() -> bool:

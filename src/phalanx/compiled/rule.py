@@ -19,6 +19,7 @@ from phalanx.compiled.part import as_part
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 COMPILED = not numba_config.DISABLE_JIT
+STILL_S = 10.0
 HOW_LONG = {  # by folder
     "bound": "what explores the relaxed game, once; this takes half a minute",
     "cage2": "the simulator, once; this takes ten to twenty seconds",
@@ -53,7 +54,7 @@ def _compile(kernel: Any, compile_now: Callable[[Any], Any], types: Any) -> Any:
     """Compile for arguments of these types, or read that from disk."""
     if global_compiler_lock.is_locked():  # for another function, which this thread compiles
         return compile_now(types)
-    return aside(_compile_in_turn, kernel, compile_now, types)
+    return aside(_compile_in_turn, kernel, compile_now, types, meanwhile=_say_that_it_goes_on)
 
 
 def _compile_in_turn(kernel: Any, compile_now: Callable[[Any], Any], types: Any) -> Any:
@@ -76,8 +77,16 @@ def _announce(module: str) -> None:
     """Say once that compiling takes a while."""
     for folder, line in HOW_LONG.items():
         if module.startswith(f"phalanx.{folder}.") and folder not in _announced:
-            _announced.add(folder)
+            _announced[folder] = _said["at"] = time.monotonic()
             say(f"compiling {line}")
+
+
+def _say_that_it_goes_on() -> None:
+    """A line every ten seconds, so that nobody takes it for dead."""
+    now = time.monotonic()
+    if _announced and now - _said["at"] >= STILL_S:
+        _said["at"] = now
+        say(f"still compiling, {now - min(_announced.values()):.0f} s so far")
 
 
 def compile_s() -> float:
@@ -91,7 +100,8 @@ def records(shape: int | tuple[int, ...], dtype: np.dtype[np.void]) -> npt.NDArr
     return batch if COMPILED else batch.view(np.recarray)
 
 
-_announced: set[str] = set()
+_announced: dict[str, float] = {}  # when
+_said = {"at": 0.0}
 _compile_s = 0.0
 
 if not COMPILED:

@@ -22,6 +22,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
+from phalanx.compiled.clock import Pace, count_ticks, ticks
 from phalanx.compiled.rule import kernel, rule
 
 LOOKS = 200_000  # some 0.1 ms
@@ -34,6 +35,7 @@ FIRST_THREAD = 2 * CACHE_LINE  # then four lines for each thread:
 TAKEN = 0  # how much of its shard is taken
 INSIDE = CACHE_LINE  # the task that it is playing, or 0
 PLAYED = 2 * CACHE_LINE  # the last task that it played in
+BEGAN, BUSY = PLAYED + 1, PLAYED + 2  # when that was, and its time in all tasks, in ticks
 WAITING = 3 * CACHE_LINE  # the task after which it looks out for the next
 PER_THREAD = 4 * CACHE_LINE
 LEADER = 0  # the thread that calls `run`
@@ -123,10 +125,11 @@ def shard_start(size: int, shard: int, threads: int) -> int:
 @rule
 def join(board: Board, task: int, thread: int) -> bool:
     """Begin to play. The leader calls the others in; who comes for another task is turned away."""
+    place = FIRST_THREAD + PER_THREAD * thread
+    board[place + BEGAN] = ticks()
     if thread == LEADER:
         put(board, UP, task)
         return True
-    place = FIRST_THREAD + PER_THREAD * thread
     put(board, place + INSIDE, task)
     if look(board, UP) != task or look(board, CLOSED) >= task:
         put(board, place + INSIDE, 0)
@@ -161,8 +164,10 @@ def next_piece(board: Board, pieces: int, thread: int, helped: int) -> tuple[int
 @rule
 def leave(board: Board, task: int, thread: int) -> bool:
     """Stop playing: all is taken. True if, for the leader, the others have finished too."""
+    place = FIRST_THREAD + PER_THREAD * thread
+    count_ticks(board, place + BUSY, board[place + BEGAN])
     if thread != LEADER:
-        put(board, FIRST_THREAD + PER_THREAD * thread + INSIDE, 0)
+        put(board, place + INSIDE, 0)
         return True
     put(board, CLOSED, task)
     out = all_out(board)
@@ -228,7 +233,11 @@ class ThreadTeam:
 
     def __init__(self, num_threads: int) -> None:
         self.num_threads = num_threads
-        self._task = 0
+        self.tasks = 0
+        """that were run so far"""
+        self.on_work: Callable[[Play, int, float, float], None] | None = None
+        """is told of what was played by which thread, and when that began and ended"""
+        self._pace = Pace()
         self._renew()
         if num_threads > 1:
             _all_out(self._board)  # compiled now, and not when somebody is late
@@ -238,15 +247,18 @@ class ThreadTeam:
         """A clean board and new threads: at the start, and in a forked child, which has none."""
         self._lock = threading.RLock()  # a signal handler may settle within a run
         self._finished = True
+        self._run_s = 0.0  # what the leader has spent on tasks, if it has helpers
         self._board: Board = np.zeros(FIRST_THREAD + PER_THREAD * self.num_threads, np.int64)
         self._helpers = [_Helper(self._board, thread) for thread in range(1, self.num_threads)]
         weakref.finalize(self, _dismiss, self._helpers)
 
     def run(self, play: Play, arguments: tuple[Any, ...]) -> None:
+        began = time.perf_counter() if self._helpers else 0.0
+        play = play if self.on_work is None else _told(play, self.on_work)
         with self._lock:
             self._wait_for_all()
-            self._task += 1
-            task = self._task
+            self.tasks += 1
+            task = self.tasks
             self._finished = False
             for helper in self._helpers:
                 helper.offer(task, play, arguments)
@@ -254,6 +266,21 @@ class ThreadTeam:
             self._wait_for_all()
             for helper in self._helpers:
                 helper.work = NO_WORK  # keep nothing alive that belongs to the last task
+            if self._helpers:
+                self._run_s += time.perf_counter() - began
+
+    @property
+    def tick_s(self) -> float:
+        """Seconds of a tick of the clock that kernels read."""
+        return self._pace.seconds()
+
+    def busy_s(self) -> npt.NDArray[np.float64]:
+        """Seconds that each thread has worked on tasks so far, the leader first."""
+        return np.multiply(self._board[FIRST_THREAD + BUSY :: PER_THREAD], self.tick_s, dtype=float)
+
+    def waited_s(self) -> float:
+        """Seconds of the leader's that went into calling the others in, and waiting for them."""
+        return max(0.0, self._run_s - float(self.busy_s()[LEADER])) if self._helpers else 0.0
 
     def settle(self) -> None:
         """Return when nobody plays any more; after an interrupt somebody still may."""
@@ -270,6 +297,18 @@ class ThreadTeam:
 
     def __reduce__(self) -> tuple[type["ThreadTeam"], tuple[int]]:
         return ThreadTeam, (self.num_threads,)
+
+
+def _told(play: Play, hear: Callable[[Play, int, float, float], None]) -> Play:
+    """The same play, of which somebody hears."""
+
+    def played(*arguments: Any) -> bool:
+        began = time.perf_counter()
+        is_over = play(*arguments)
+        hear(play, arguments[-1], began, time.perf_counter())
+        return is_over
+
+    return played
 
 
 _teams: weakref.WeakSet[ThreadTeam] = weakref.WeakSet()

@@ -120,17 +120,22 @@ class Pool:
             self._ask(runner, ids, ids)
             self._versions[which] = version
 
-    def recv(self, timeout: float | None = None) -> Received:
+    def recv(
+        self, timeout: float | None = None, then: Callable[[], None] | None = None
+    ) -> Received:
         """Wait for the first `wait_for` rows, or for all that were asked for if that is fewer.
 
         timeout: seconds after which TimeoutError is raised; the rows can still be received later.
         Without workers it has no effect: the environments are stepped in this call.
+        then: is called when the rows are there, before they are copied.
         """
         with self._at_work:
             runner = self.check_open()
             need = self._need()
             prepared = quiet(self._board, need)
             ids = runner.collect(need, timeout)
+            if then is not None:
+                then()
             return self._received(runner, ids, prepared)
 
     def last_obs(self) -> Any:
@@ -225,6 +230,22 @@ class Pool:
     @property
     def worker_pids(self) -> list[int]:
         return list(self.check_open().pids)
+
+    @property
+    def worker_times(self) -> npt.NDArray[np.float64]:
+        """[workers, 3] seconds that each has stepped so far, and when it last began and ended, by
+        `time.perf_counter`."""
+        self.check_open()
+        return self._board.busy[: self.num_workers, :3].copy()
+
+    @property
+    def bytes_per_step(self) -> int | None:
+        """That go between this process and a worker for a step of one environment.
+
+        None: not known, since values travel as messages.
+        """
+        self.check_open()
+        return self._board.bytes_per_step()
 
     def listen(self, hook: Callable[[Fault], None]) -> None:
         """Call `hook` with each failure so far, and with each that comes, as soon as it is seen."""

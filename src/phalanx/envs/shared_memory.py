@@ -22,6 +22,8 @@ BOOL = np.dtype(np.bool_)
 CACHE_LINE = 64  # arrays begin on one of their own, so that writers do not disturb each other
 IDLE = -(2**62)  # in place of the environment that a worker is at
 
+SPENT, BEGAN, ENDED = 0, 1, 2  # of `busy`
+
 # Bits of `flags`.
 TERMINATED, TRUNCATED, LOST, INFO = 1, 2, 4, 8
 
@@ -111,6 +113,8 @@ class Board:
             self.done: Ints = self._array(np.int64, w)
             # What each worker is at, IDLE if nothing: written at every step, so a line for each.
             self.now: Ints = self._array(np.int64, w * CACHE_LINE // 8)[:: CACHE_LINE // 8]
+            # Seconds that each worker has stepped, and when it last began and ended, in lines too.
+            self.busy: Array = self._array(np.float64, w, CACHE_LINE // 8)
             self.asleep: Ints = self._array(np.int64, w + 1)  # the last one is the caller
             self.goal: Ints = self._array(np.int64, 1)  # finished rows that the caller waits for
 
@@ -118,6 +122,22 @@ class Board:
         self.everybody.flags.writeable = False  # callers get it, and give it back
         self.no_returns = np.full(n, np.nan)  # for rows that end no episode
         self.no_lengths: Ints = np.full(n, -1)
+
+    def bytes_per_step(self) -> int | None:
+        """That cross between processes for a step of one environment; None: messages do, too."""
+        sizes: list[int] = []
+
+        def one(leaf: Leaf) -> Array:
+            value = np.empty(leaf.shape, leaf.dtype)
+            sizes.append(value.nbytes)
+            return value
+
+        for layout in (self.observations, self.action_layout):
+            if isinstance(layout, Objects):
+                return None
+            layout.rows(one)
+        others = (self.requests, self.rewards, self.flags)
+        return sum(sizes) + sum(array.itemsize for array in others) + self.num_masked
 
     def _rows(self, leaf: Leaf) -> Array:
         return self._array(leaf.dtype, self._n_envs, *leaf.shape)

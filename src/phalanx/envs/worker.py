@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import time
 import traceback
 from functools import partial
 from typing import Any
@@ -13,7 +14,16 @@ from phalanx.envs.channel import Channel
 from phalanx.envs.factories import Factory
 from phalanx.envs.faults import Fault
 from phalanx.envs.layout import Objects
-from phalanx.envs.shared_memory import CALL, Board, PoolSetup, block_of, numbers
+from phalanx.envs.shared_memory import (
+    BEGAN,
+    CALL,
+    ENDED,
+    SPENT,
+    Board,
+    PoolSetup,
+    block_of,
+    numbers,
+)
 from phalanx.envs.waiting import Patience, fence
 from phalanx.errors import ConfigError
 from phalanx.machine import count_cores
@@ -71,6 +81,7 @@ class EnvWorker(Block):
         self._size = len(indices)
         self._sent, self._done = numbers(board.sent), numbers(board.done)
         self._asleep, self._goal = numbers(board.asleep), numbers(board.goal)
+        self._busy = numbers(board.busy[number])
         self._caller = setup.num_workers
         self._bell, self._callers_bell = bells
         self._taken = self._done[number]
@@ -84,6 +95,7 @@ class EnvWorker(Block):
 
     def serve(self) -> None:
         number, all_sent, ring = self._worker, self._sent, self._requests
+        busy, clock = self._busy, time.perf_counter
         while True:
             if all_sent[number] == self._taken:
                 self._wait()
@@ -93,7 +105,11 @@ class EnvWorker(Block):
                 return
             requests = between(ring, self._taken, sent)
             self._taken = sent
+            began = clock()
             self.play(requests)
+            ended = clock()
+            busy[SPENT] += ended - began
+            busy[BEGAN], busy[ENDED] = began, ended
             if self._publish is None:
                 self._count(len(requests))
 

@@ -17,6 +17,7 @@ from phalanx.envs.pool import Pool
 from phalanx.envs.received import Received
 from phalanx.errors import WorkerError
 from phalanx.learn.rollout import Actor, Arrays, Rollout, Stopped, columns_of, empty_rollout
+from phalanx.stopwatch import COPYING, POLICY, SIMULATOR, WAITING, Stopwatch
 
 WATCH_S = 0.5  # how often workers are looked after while nobody waits for them
 
@@ -54,6 +55,10 @@ class PoolSampler:
         self._begun = False
         self.stop: Callable[[], bool] = lambda: False
         self.running = np.zeros(pool.n_envs)  # returns of the episodes under way
+        self.watch = Stopwatch()
+        self._received_by = WAITING if pool.num_workers else SIMULATOR
+        self.received = 0
+        """how often rows were waited for"""
         n, space = pool.n_envs, pool.single_action_space
         self._in_step = pool.wait_for == n
         # Columns: full ones (by the last rows perhaps a few too many), and unfinished ones.
@@ -97,24 +102,36 @@ class PoolSampler:
         if not self._begun:
             self.pool.reset(self.env_seeds)
             while not self._idle.all():
-                self._note(self.pool.recv())
+                self._note(self._receive())
             self._begun = True
         ids = np.flatnonzero(self._idle)
+        self.watch.switch(POLICY)
         seen, values = self.actor.forward(self._obs[ids])
         while True:
             self._act(rollout, ids, seen, values)
             if self.stop():
                 raise Stopped
-            arrived = self.pool.recv()
+            arrived = self._receive()
             self._note(arrived)
             ids = arrived.env_ids
+            self.watch.switch(POLICY)
             seen, values = self.actor.forward(self._obs[ids])
+            self.watch.switch(COPYING)
             done += self._store(rollout, arrived, values)
             if len(done) >= self.pool.n_envs:
                 return rollout if self._in_step else columns_of(rollout, np.array(done))
             if self._in_step and done:  # who has failed on the way is behind the others
                 behind = self._turn[ids] < self.turns
                 ids, seen, values = ids[behind], seen[behind], values[behind]
+
+    def _receive(self) -> Received:
+        """The next rows: made here and now, or waited for; then copied."""
+        self.received += 1
+        self.watch.switch(self._received_by)
+        return self.pool.recv(then=self._begin_to_copy)
+
+    def _begin_to_copy(self) -> None:
+        self.watch.switch(COPYING)
 
     def _note(self, arrived: Received) -> None:
         """Remember what is to be acted on."""
@@ -167,12 +184,14 @@ class PoolSampler:
         if not len(ids):
             return
         masks = self._masks[ids]
+        self.watch.switch(POLICY)
         noise = self.actor.noise(self._random, len(ids))
         if self._memory:
             # As much chance as before in each step, but what is tried lasts for some of them.
             noise = self._memory * self._noise[ids] + (1 - self._memory**2) ** 0.5 * noise
             self._noise[ids] = noise
         actions, log_probs = self.actor.draw(seen, masks, noise)
+        self.watch.switch(COPYING)
         where = self._turn[ids], self._column[ids]
         rollout.obs[where], rollout.masks[where] = self._obs[ids], masks
         rollout.actions[where] = actions.reshape(len(ids), *rollout.actions.shape[2:])

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from phalanx.stopwatch import Stopwatch
+
 PER_COLUMN = ("versions", "next_obs")  # all others are [T, N, ...]
 Arrays = dict[str, npt.NDArray[Any]]  # what checkpoints are made of
 Floats = npt.NDArray[np.float32]
@@ -116,6 +118,8 @@ class Sampler(Protocol):
     """
 
     stop: Callable[[], bool]
+    watch: Stopwatch
+    """that of the thread in which it plays"""
 
     def listen(self, hook: Callable[[Any], None]) -> None: ...
 

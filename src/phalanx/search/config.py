@@ -104,6 +104,8 @@ class SearchConfig(TrainConfig):
         if self.env != "cage2" or self.algo != "ppo":
             raise ConfigError("phalanx search trains with ppo on CAGE-2; leave out --env, --algo")
         super().__post_init__()
+        if self.track is not None or self.quiet:
+            raise ConfigError("--track and --quiet are for phalanx train; leave them out")
         if self.workflow != "all":
             raise ConfigError("phalanx search looks at all orders; leave out --workflow")
         if self.alignment_lambda == 0:

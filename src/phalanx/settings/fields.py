@@ -17,7 +17,7 @@ without_effect(Mine(replay=4))  # {"replay": "--algo impala"}
 
 import typing
 from collections.abc import Callable, Container, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from functools import cache, wraps
 from pathlib import Path
@@ -198,6 +198,15 @@ def check_same(
             f"{folder} was {done} with another {', '.join(differ)}; leave that out, or begin a new "
             f"{'search' if done == 'searched' else 'run'}"
         )
+
+
+def by_env(cage2: Any, other: Any, **metadata: Any) -> Any:
+    """A field whose default is one for CAGE-2 and another for all other environments.
+
+    impala, a3c: both for that algorithm, if they are different.
+    continuous, images: ppo's other one for such tasks, known when the environment is open.
+    """
+    return field(default=None, metadata={"cage2": cage2, "other": other, **metadata})
 
 
 def _named(config: type, given: dict[str, Any]) -> dict[str, Any]:

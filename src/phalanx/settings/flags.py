@@ -19,7 +19,7 @@ from phalanx.settings.fields import hints_of, kinds_of, setting_named, without_e
 from phalanx.settings.yaml_file import read_settings
 from phalanx.trust import check_cluster, check_named, say_where
 
-NOT_IN_FILES = ("resume", "config")
+NOT_IN_FILES = ("resume", "config", "track", "quiet")  # a file does not send anything anywhere
 
 
 class Help(NamedTuple):

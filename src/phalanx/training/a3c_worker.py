@@ -30,6 +30,7 @@ from phalanx.learn.compiled.stepper import CompiledStepper
 from phalanx.learn.pool_sampler import PoolSampler
 from phalanx.learn.ppo import PPOSettings
 from phalanx.learn.rollout import Stopped
+from phalanx.stopwatch import COPYING, IDLE, LEARNING, LOGGING, difference
 from phalanx.system import die_with
 from phalanx.training.config import TrainConfig
 from phalanx.training.on_pool import env_of, open_networks
@@ -139,20 +140,26 @@ class Worker:
         """Play a rollout, and take one step for it."""
         rate = learning_rate_at(self.config, progress)
         entropy_weight = entropy_weight_at(self.config, progress)
-        began, version = time.perf_counter(), self.shared.updates
+        watch = self.sampler.watch
+        before, began, version = watch.lap(), time.perf_counter(), self.shared.updates
+        watch.switch(COPYING)
         self.sampler.set_weights(self.learner.stepper.weights(), version)
         rollout = self.sampler.collect()
         collected = time.perf_counter()
+        watch.switch(LEARNING)
         metrics = self.learner.update(rollout, rate, entropy_weight)
+        learnt = time.perf_counter()
+        watch.switch(LOGGING)
         lag = self.learner.stepper.steps - 1 - version  # what others did meanwhile
         episodes = episodes_of(rollout, (self.config.env_name,), self.first_env)
         self._own[STEPS] += rollout.rewards.size
         self._own[EPISODES] += len(episodes)
+        watch.switch(IDLE)
         return UpdateRecord(
             updates=1, steps=rollout.rewards.size, dropped=0,
             lags=Counter({lag: rollout.rewards.shape[1]}), episodes=episodes, rate=rate,
             entropy_weight=entropy_weight, metrics=metrics, collect_s=collected - began,
-            learn_s=time.perf_counter() - collected,
+            learn_s=learnt - collected, split=difference(watch.seconds, before),
         )  # fmt: skip
 
     def _tell(self, fault: Fault) -> None:

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import time
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -121,6 +122,8 @@ class SharedWorkers:
         self._life, self._life_end = os.pipe()  # workers die when nobody holds `_life_end`
         self._running: dict[int, Running] = {}
         self._told = [(0, 0)] * self.num_workers  # steps and episodes that were reported
+        self.spent: dict[int, Counter[str]] = defaultdict(Counter)
+        """seconds of each worker, by part, as far as they were reported"""
         self._closed = False
         try:
             for worker in range(self.num_workers):
@@ -216,6 +219,7 @@ class SharedWorkers:
                     record: UpdateRecord = content[0]
                     steps, episodes = self._told[worker]
                     self._told[worker] = steps + record.steps, episodes + len(record.episodes)
+                    self.spent[worker].update(record.split)
                     records.append(record)
                 elif kind == "ready":
                     one.ready, one.since = True, time.monotonic()

@@ -21,6 +21,7 @@ from phalanx.arrays_file import ArraysFile, BadArrays, Declared, open_arrays
 from phalanx.errors import CheckpointError
 from phalanx.learn.rollout import Arrays
 from phalanx.settings.fields import LONGEST_LIST, LONGEST_TEXT
+from phalanx.training.time_split import is_split
 from phalanx.training.update_record import Episode
 
 FORMAT = 2
@@ -29,7 +30,6 @@ MAX_FACTS = 1 << 22  # bytes of JSON; the last 2,000 episodes take a tenth of th
 LEARNT = ("theta", "weights_", "obs_")  # how the names of weights begin, and of what goes with them
 GAMES = "sampler_"  # ... and of games that were under way
 TABLES = ("updates", "episodes")  # that a run goes back to when it is continued
-SECONDS = ("collect", "learn", "other")
 RECENT = 2000  # episodes that a run's returns are taken from
 MOST_SETTINGS = 1000
 
@@ -229,7 +229,7 @@ def _is_table(
 _FACTS: dict[str, Callable[[Any], bool]] = {
     "config": lambda value: _is_table(value, _is_setting),
     "tables": lambda value: _is_table(value, _is_count, TABLES),
-    "seconds": lambda value: _is_table(value, _is_number, SECONDS),
+    "seconds": lambda value: _is_table(value, _is_number) and is_split(value),
     "recent": lambda value: _is_list(value, _is_episode, RECENT),
     "elapsed_s": _is_number,
     **dict.fromkeys(("updates", "episodes", "steps", "adam_steps"), _is_count),

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -31,6 +31,7 @@ from phalanx.settings.fields import (
     Only,
     OrWord,
     Within,
+    by_env,
     checked,
     section,
     values_of,
@@ -39,7 +40,7 @@ from phalanx.training.teacher_config import TeacherConfig
 
 MAX_NETWORKS = 100_000_000
 MOST_LAYERS = 16
-NOT_SAVED = ("resume", "config", "output_dir", "name")  # each run has its own
+NOT_SAVED = ("resume", "config", "output_dir", "name", "track", "quiet")  # each run has its own
 TASKS = {"continuous", "images"}  # with defaults of their own for ppo
 # When a setting has an effect:
 RAY = Only("--runner ray", lambda run: run.runner == "ray")
@@ -75,15 +76,6 @@ GATE = Only(
 )
 BUILT_IN = Only("the built-in networks", lambda run: run.network is None)
 NO_STEPS = Only("runs without --total-steps", lambda run: run.total_steps is None)
-
-
-def by_env(cage2: Any, other: Any, **metadata: Any) -> Any:
-    """A field whose default is one for CAGE-2 and another for all other environments.
-
-    impala, a3c: both for that algorithm, if they are different.
-    continuous, images: ppo's other one for such tasks, known when the environment is open.
-    """
-    return field(default=None, metadata={"cage2": cage2, "other": other, **metadata})
 
 
 @checked
@@ -282,8 +274,12 @@ class TrainConfig(TeacherConfig):
     """name of the run folder; the time if not given"""
     output_dir: Path = Path("runs")
     """where run folders are made"""
+    quiet: bool = False
+    """show no progress; results and warnings are told all the same"""
 
     section("output", rarely=True)
+    track: Annotated[str | None, OneOf("wandb", "trackio")] = None
+    """send the columns of updates.csv to Weights & Biases too, or to trackio on this machine"""
     checkpoint_every: Annotated[int, Within(1, 10**9)] = by_env(50, 50, a3c=(50, 1000))
     """updates between checkpoints"""
 

@@ -26,6 +26,7 @@ from phalanx.system import NO_LINK, take_lock
 
 LOOKING_S = 0.2  # who lists runs holds a lock for a moment: not a reason to refuse
 FLUSH_S = 1.0  # rows that a kill may cost
+LONGEST_HEADER = 100_000  # bytes of the names of columns
 TABLES = ("updates", "episodes", "faults")
 MARK = "a run folder of phalanx\n"  # in .lock: what tells our folders from others
 MADE = (".lock", "config.yaml", "summary.json", "checkpoints", *(f"{name}.csv" for name in TABLES))
@@ -233,13 +234,27 @@ class Table:
         self._pending = io.StringIO()
         self._writer = csv.writer(self._pending)
         self._flushed = time.monotonic()
+        self._columns: tuple[str, ...] | None = None  # not known yet
 
     def add(self, names: tuple[str, ...], rows: Iterable[Iterable[Any]]) -> None:
-        if self._file.tell() == 0 and self._pending.tell() == 0:
-            self._writer.writerow(names)
+        """A table that another version began keeps its columns: others are left out."""
+        if self._columns is None:
+            self._columns = self._read_columns() or names
+            if self._file.tell() == 0:
+                self._writer.writerow(names)
+        if self._columns != names:
+            named = (dict(zip(names, row, strict=True)) for row in rows)
+            rows = [[row.get(name, "") for name in self._columns] for row in named]
         self._writer.writerows(rows)
         if time.monotonic() - self._flushed > FLUSH_S:
             self.flush()
+
+    def _read_columns(self) -> tuple[str, ...]:
+        """Those that it has on disk; none if it is empty."""
+        self._file.seek(0)
+        first = self._file.readline(LONGEST_HEADER).decode(errors="replace")
+        self._file.seek(0, io.SEEK_END)
+        return tuple(next(csv.reader([first]), ()))
 
     def flush(self) -> None:
         rows = memoryview(self._pending.getvalue().encode())
@@ -261,6 +276,7 @@ class Table:
     def cut(self, size: int) -> None:
         """Forget the rows after a checkpoint: they will be played again."""
         self._file.truncate(min(size, self.size()))  # the file may have been lost meanwhile
+        self._columns = None
         self._file.seek(0, io.SEEK_END)
 
     def close(self) -> None:
@@ -303,6 +319,8 @@ class Events:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._writer: Any = None
+        self._pending: list[Any] = []  # to wake the writer's thread for each would cost more
+        self._handed = time.monotonic()
         self._installed = find_spec("tensorboard") is not None
 
     def add(self, step: int, numbers: dict[str, Any]) -> None:
@@ -328,12 +346,21 @@ class Events:
 
     def _write(self, **fields: Any) -> None:
         from tensorboard.compat.proto.event_pb2 import Event
+
+        self._pending.append(Event(wall_time=time.time(), **fields))
+        if self._writer is None or time.monotonic() - self._handed > FLUSH_S:
+            self._hand_over()
+
+    def _hand_over(self) -> None:
         from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
         if self._writer is None:
             self._writer = EventFileWriter(str(self._folder), flush_secs=1)
-        self._writer.add_event(Event(wall_time=time.time(), **fields))
+        pending, self._pending, self._handed = self._pending, [], time.monotonic()
+        for event in pending:
+            self._writer.add_event(event)
 
     def close(self) -> None:
         if self._writer is not None:
+            self._hand_over()
             self._writer.close()

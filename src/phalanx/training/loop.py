@@ -27,7 +27,8 @@ from phalanx.training.recipe import Network, choose_num_envs, compile_cage2, com
 from phalanx.training.run import Run, check_same_settings, elapsed_before
 from phalanx.training.schedules import progress_of
 from phalanx.training.teacher import name_of, open_teacher
-from phalanx.training.update_record import mean
+from phalanx.training.trackers import Tracker, check_tracker
+from phalanx.training.view import TrainingView
 
 
 def train(
@@ -50,6 +51,8 @@ def train(
     """
     if teacher is not None:
         config = dataclasses.replace(config, teacher=name_of(teacher))
+    progress = False if config.quiet else progress
+    check_tracker(config.track)
     if config.resume is not None and not last_checkpoint(config.resume).is_file():
         raise RunError(
             f"there is no run with a checkpoint in {config.resume}; give a run folder to --resume"
@@ -95,7 +98,7 @@ def train(
             )
         if is_chosen:
             run.notes.append(_choice(run, measured))
-        for note in run.notes:
+        for note in run.notes if not config.quiet else ():
             print(note)
         if not plays_here:
             compile_networks(run.config, run.learner.stepper)
@@ -109,6 +112,9 @@ def train(
             folder.write_config(run.config.as_dict(), run.notes)
         else:
             run.load()
+        if config.track is not None:
+            run.tracker = Tracker(config.track, folder.path.name, run.config.as_dict())
+            at_end.callback(run.tracker.close)
         _loop(run, on_update, progress)
     return run
 
@@ -196,16 +202,15 @@ def _loop(run: Run, on_update: Callable[[Run], None], progress: bool | None) -> 
 @contextlib.contextmanager
 def _shown(run: Run, wanted: bool | None) -> Iterator[Callable[[], None]]:
     """What is trained and where; then, whenever it is called, how that is going."""
-    with progress_display(None, wanted) as display:
+    view = TrainingView(run)
+    with progress_display(None, wanted, view) as display:
         display.say(opening(run))
-        task = display.add_task("training", total=1.0, note="")
-
-        def show() -> None:
-            if display.is_shown:
-                display.update(task, completed=run.progress, note=how_it_goes(run))
-
-        show()
-        yield show
+        if not display.is_shown:
+            yield lambda: None
+            return
+        display.update(display.add_task("training", total=1.0, note=""))  # it may tell from now on
+        yield view.look
+        view.look(at_once=True)
 
 
 def opening(run: Run) -> str:
@@ -219,22 +224,6 @@ def opening(run: Run) -> str:
         f"training with {c.algo} on {c.env_name}{against}, {c.num_envs:,} environments, {budget}"
         f"{limit}; run folder {run.folder.path}{after}"
     )
-
-
-def how_it_goes(run: Run) -> str:
-    """Episodes, speed, returns by kind, and how well a workflow is followed."""
-    if not run.updates:
-        return "before its first update"
-    kinds = sorted({e.kind for e in run.recent})
-    means = {name: mean([e.total for e in run.recent if e.kind == name]) for name in kinds}
-    words = (
-        f"{run.episodes:,} episodes",
-        f"{run.episodes / run.spent_s:,.0f} a second",
-        ", ".join(f"{name} {value:.1f}" for name, value in means.items()),
-        f"learning {run.seconds['learn'] / run.spent_s:.0%}",
-        run.extension.in_words(run.recent),
-    )
-    return " · ".join(filter(None, words))
 
 
 class _Stop(contextlib.ExitStack):

@@ -15,13 +15,11 @@ import numpy as np
 from phalanx.envs.faults import Fault
 from phalanx.errors import CheckpointError, RunError
 from phalanx.learn.rollout import Arrays, Rollout, columns_of
-from phalanx.machine import describe_hardware, describe_versions, peak_memory_mb
 from phalanx.settings.fields import check_same
-from phalanx.statistics import interval
+from phalanx.stopwatch import IDLE, LEARNING, LOGGING, WAITING, Stopwatch, difference
 from phalanx.training.checkpoint import (
     GAMES,
     RECENT,
-    SECONDS,
     TABLES,
     last_checkpoint,
     load_checkpoint,
@@ -33,8 +31,11 @@ from phalanx.training.recipe import Network, open_recipe
 from phalanx.training.saved_networks import as_flags, misfits
 from phalanx.training.schedules import entropy_weight_at, learning_rate_at, progress_of
 from phalanx.training.sources import InStep, Replay
+from phalanx.training.summary import summary
 from phalanx.training.teacher import Taught, is_taught
 from phalanx.training.teacher_config import TeacherConfig
+from phalanx.training.time_split import barriers_s, old_split_as_new
+from phalanx.training.trackers import Tracker
 from phalanx.training.update_record import Episode, UpdateRecord, episodes_of, mean
 
 MAY_CHANGE = (
@@ -44,7 +45,8 @@ MAY_CHANGE = (
 LONGEST_TEXT = 50_000  # of a traceback: readers of CSV have a limit
 FAULT_COLUMNS = ("update", "env", "worker", "exit_code", "signal", "lost", "what", "traceback")
 EPISODE_COLUMNS = ("update", "env", "kind", "length", "return")
-COUNTED = ("updates", "episodes", "steps", "seconds")  # goes on from a checkpoint
+COUNTED = ("updates", "episodes", "steps")  # goes on from a checkpoint
+IN_ROWS = ("simulator", "policy", "copying", "waiting", "logging")  # parts that updates.csv has
 REPLAYED = 16  # past rollouts that --replay chooses from
 
 
@@ -66,13 +68,18 @@ class Run:
         self.updates = self.episodes = self.steps = self.dropped_steps = 0
         self.lags: Counter[int] = Counter()
         self.rollouts: Counter[str] = Counter()  # learnt from, or dropped because too old
-        self.seconds = dict.fromkeys(SECONDS, 0.0)
-        self._since = 0.0  # when the time that is not in `seconds` began
+        self.watch = Stopwatch()  # of this thread; with a3c, of what workers do side by side
+        self._logged_s = 0.0  # when the last row was written
+        if self.workers is None:
+            self.source.time_by(self.watch)
         self.compile_s = 0.0  # before the first update, and in none of these seconds
         self.recent: deque[Episode] = deque(maxlen=RECENT)
         self.schedule_progress = 0.0  # that of the last update: what its schedules went by
         self._began, self._ended, self._before_s = time.monotonic(), math.inf, 0.0
+        self.opened = time.perf_counter()
         self.state = "running"
+        self.latest: dict[str, Any] = {}  # the last row of updates.csv
+        self.tracker: Tracker | None = None  # told of each row, besides
         self.notes = [self.recipe.note] if self.recipe.note else []  # chosen at the start, and why
         self.stopped = False
         self.enough = False  # whoever watches may end the run before its budget is spent
@@ -106,12 +113,18 @@ class Run:
 
     def begin(self) -> None:
         """Now its time begins to count."""
-        self._began = time.monotonic()
+        self._began, self.opened = time.monotonic(), time.perf_counter()
+        self.watch.restart(IDLE)
 
     @property
     def elapsed_s(self) -> float:
         """Seconds of training, those before it was continued included."""
         return self._before_s + min(time.monotonic(), self._ended) - self._began
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """Those spent on updates and checkpoints, by part."""
+        return self.watch.seconds
 
     @property
     def spent_s(self) -> float:
@@ -121,31 +134,29 @@ class Run:
     def step(self) -> bool:
         """One update: sample, learn, record; or what workers did meanwhile, which may be nothing"""
         self.schedule_progress = self.progress
-        if self.workers is None:
-            self._since = time.perf_counter()  # what others did since the last update is not ours
-            return self._record_all(lambda: [self._update()])
-        self.workers.tell_time(self.elapsed_s)
-        return self._record_all(self.workers.hear)
+        if self.workers is not None:
+            self.workers.tell_time(self.elapsed_s)
+            return self._record_all(self.workers.hear)
+        self.watch.restart(WAITING)  # what others did since the last update is not ours
+        self.record(self._update())
+        self.watch.lap()
+        return True
 
     def _record_all(self, updates: Callable[[], list[UpdateRecord]]) -> bool:
-        """What updates gave, and the time that they took: that of workers is spent side by side."""
-        self._since = self._since or time.perf_counter()
+        """What workers did meanwhile: their time is spent side by side, the rest nobody used."""
+        assert self.workers is not None
         records = updates()
         for one in records:
             self.record(one)
-        side_by_side = 1 if self.workers is None else self.workers.num_workers
-        collect_s = sum(one.collect_s for one in records) / side_by_side
-        learn_s = sum(one.learn_s for one in records) / side_by_side
-        before, self._since = self._since, time.perf_counter()
-        other_s = self._since - before - collect_s - learn_s
-        for name, spent in zip(SECONDS, (collect_s, learn_s, other_s), strict=True):
-            self.seconds[name] += spent
+            for part, seconds in one.split.items():
+                self.watch.move(IDLE, part, seconds / self.workers.num_workers)
+        self.watch.lap()
         return bool(records)
 
     def _update(self) -> UpdateRecord:
         """Sample, learn."""
         c, f = self.config, self.schedule_progress
-        began = time.perf_counter()
+        before, began = dict(self.seconds), time.perf_counter()
         shaped = self.extension.shaping(f)
         self.extension.before_update(self.source.samplers, f)
         dropped, nothing = 0, True
@@ -154,7 +165,8 @@ class Run:
             rollout, too_old = self._without_the_too_old(sampled)
             dropped, nothing = dropped + too_old, rollout.rewards.size == 0
             self.rollouts["dropped" if nothing else "learnt"] += 1
-        collected = time.perf_counter()
+        self.watch.switch(LEARNING)
+        collected, waited_s = time.perf_counter(), barriers_s(self.learner.stepper)
         rate, entropy_weight = learning_rate_at(c, f), entropy_weight_at(c, f)
         rollout = self.recipe.intake(rollout)
         metrics = self.learner.update(rollout, rate, entropy_weight)
@@ -164,12 +176,18 @@ class Run:
             metrics |= self.taught.update(self.learner, rate, f, self.updates)
         self.extension.after_update(rollout, f)
         learnt = time.perf_counter()
+        self.watch.switch(LOGGING)
+        self.watch.move(LEARNING, WAITING, barriers_s(self.learner.stepper) - waited_s)
+        split = difference(self.seconds, before)
+        split[LOGGING] = self.seconds[LOGGING] - self._logged_s  # of the update before
+        self._logged_s = self.seconds[LOGGING]
         return UpdateRecord(
             updates=1, steps=rollout.rewards.size, dropped=dropped,
             lags=Counter((self.updates - rollout.versions).tolist()),
             episodes=episodes_of(rollout, self.extension.kinds), rate=rate,
             entropy_weight=entropy_weight, metrics=metrics,
             collect_s=collected - began, learn_s=learnt - collected,
+            split=split,
         )  # fmt: skip
 
     def record(self, update: UpdateRecord) -> None:
@@ -188,12 +206,16 @@ class Run:
             "learning_rate": update.rate, "entropy_weight": update.entropy_weight,
             **self.extension.schedules(self.schedule_progress), **update.metrics,
             "lag": max(update.lags), "dropped_steps": update.dropped,
-            "collect_s": update.collect_s, "learn_s": update.learn_s, "elapsed_s": self.elapsed_s,
+            "collect_s": update.collect_s, "learn_s": update.learn_s,
+            **{f"{part}_s": update.split[part] for part in IN_ROWS}, "elapsed_s": self.elapsed_s,
             "wall_time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         }  # fmt: skip
         values = [f"{one:.6g}" if isinstance(one, float) else one for one in row.values()]
         self.folder.table("updates").add(tuple(row), [values])
         self.folder.events.add(self.steps, row)
+        if self.tracker is not None:
+            self.tracker.add(self.steps, row)
+        self.latest = row
 
     def end(self, state: str) -> None:
         """Sum up what there is: the run is finished, stopped or failed.
@@ -232,16 +254,22 @@ class Run:
         """Log episodes; their mean returns, in all and by kind."""
         self.episodes += len(ended)
         add_row = self.extension.episode_row
-        rows = [
-            (self.updates, e.env, e.kind, e.length, round(e.total, 4), *add_row(e)) for e in ended
-        ]
+        rows = [(self.updates, e.env, e.kind, e.length, e.total, *add_row(e)) for e in ended]
         names = EPISODE_COLUMNS + self.extension.episode_columns
         self.folder.table("episodes").add(names, rows)
-        self.recent.extend(e._replace(total=round(e.total, 4)) for e in ended)
+        self.recent.extend(ended)
         kinds = {f"return_{name}": name for name in self.extension.kinds}
         return {"return": mean([e.total for e in ended])} | {
             name: mean([e.total for e in ended if e.kind == kind]) for name, kind in kinds.items()
         }
+
+    def warnings(self) -> list[str]:
+        """What whoever watches should know of."""
+        failed = self.faults_recorded
+        words = [f"{failed:,} failure{'s' if failed > 1 else ''}, see faults.csv"] if failed else []
+        if self.tracker is not None and self.tracker.failure:
+            words.append(f"{self.tracker.name} hears no more of this run")
+        return words
 
     def record_fault(self, fault: Fault) -> None:
         """Log what failed in the environments, at once: a run that is killed has it on disk."""
@@ -262,17 +290,20 @@ class Run:
 
     def save(self) -> None:
         """A checkpoint from which `load` continues bit for bit."""
+        if self.workers is None:
+            self.watch.restart(LOGGING)
         arrays, facts = self._saved()
         if not all(np.isfinite(one).all() for one in arrays.values() if one.dtype.kind == "f"):
             self._fail("weights that are no numbers")
         facts |= {
-            **{name: getattr(self, name) for name in COUNTED},
+            **{name: getattr(self, name) for name in (*COUNTED, "seconds")},
             "config": self.config.as_dict(),
             "elapsed_s": self.elapsed_s,
             "recent": list(self.recent),
             "tables": {name: self.folder.table(name).size() for name in TABLES},
         }
         save_checkpoint(self.folder.checkpoint, arrays, facts)
+        self.watch.lap()
 
     def _saved(self) -> tuple[Arrays, dict[str, Any]]:
         """What was learnt, and the games under way; those of samplers that play ahead are not."""
@@ -324,6 +355,8 @@ class Run:
                 self.taught.load(arrays)
             for name in COUNTED:
                 setattr(self, name, facts[name])
+            self.watch.seconds |= old_split_as_new(facts["seconds"])
+            self._logged_s = self.seconds[LOGGING]
             self.recent.extend(Episode(*values) for values in facts["recent"])
             for name in TABLES:
                 self.folder.table(name).cut(facts["tables"][name])
@@ -352,43 +385,3 @@ def check_same_settings(folder: Path, config: TrainConfig, facts: dict[str, Any]
     before = {item.name: item.default for item in fields(TeacherConfig)}  # runs without a teacher
     saved = before | facts.get("config", {})
     check_same(folder, config.as_dict(), saved, MAY_CHANGE, "trained")
-
-
-def summary(run: Run, state: str) -> dict[str, Any]:
-    """The facts of a run, as summary.json has them."""
-    seconds = run.spent_s
-    returns = {"all": [e.total for e in run.recent]}
-    for name in run.extension.kinds:
-        returns[name] = [e.total for e in run.recent if e.kind == name]
-    return {
-        "algorithm": run.config.algo,
-        "env": run.config.env_name,
-        "num_envs": run.config.num_envs,
-        "num_workers": run.recipe.num_workers,
-        "notes": run.notes,
-        "state": state,
-        "schedule_progress": run.schedule_progress,
-        "steps": run.steps,
-        "episodes": run.episodes,
-        "updates": run.updates,
-        "seconds": seconds,
-        "elapsed_s": run.elapsed_s,
-        "compile_s": run.compile_s,
-        "steps_per_s": run.steps / seconds,
-        "episodes_per_s": run.episodes / seconds,
-        "time_split": {name: spent / seconds for name, spent in run.seconds.items()},
-        "peak_memory_mb": peak_memory_mb(),
-        "returns": {name: interval(values) for name, values in returns.items() if values}
-        or {"all": interval(run.sampler.running) | {"episodes": 0}},  # none has ended yet
-        **run.extension.summary(run.recent),
-        "faults": run.faults_recorded,
-        "seed": run.config.seed,
-        "device": run.recipe.device,
-        "threads": run.recipe.threads,
-        "lag": {str(lag): count for lag, count in sorted(run.lags.items())},
-        "dropped_steps": run.dropped_steps,
-        "rollouts": {"received": run.rollouts.total()}
-        | {what: run.rollouts[what] for what in ("learnt", "dropped")},
-        "versions": describe_versions(),
-        "machine": describe_hardware(),
-    }

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from phalanx.learn.rollout import Rollout, Sampler, Stopped, columns_of
+from phalanx.stopwatch import COPYING, IDLE, WAITING, Stopwatch
 
 Weights = Callable[[], Any]
 
@@ -19,8 +20,13 @@ class InStep:
         self.samplers, self._sync_every = [sampler], sync_every
         self._taken = False
 
+    def time_by(self, watch: Stopwatch) -> None:
+        """The watch of the thread that calls `next`: the sampler's time is part of its."""
+        self.samplers[0].watch = watch
+
     def next(self, weights: Weights, version: int, shaping: Any) -> Rollout:
         (sampler,) = self.samplers
+        sampler.watch.switch(COPYING)
         if not self._taken or version % self._sync_every == 0:
             sampler.set_weights(weights(), version)
             self._taken = True
@@ -43,11 +49,17 @@ class Ahead:
         self._threads = ThreadPoolExecutor(len(samplers), thread_name_prefix="sampler")
         self._pending: dict[Future[Rollout], Sampler] = {}
         self._asked = Counter[int]()
+        self._watch = Stopwatch()
+
+    def time_by(self, watch: Stopwatch) -> None:
+        """The watch of the thread that calls `next`; samplers have their own."""
+        self._watch = watch
 
     def next(self, weights: Weights, version: int, shaping: Any) -> Rollout:
         if not self._pending:
             for sampler in self.samplers:
                 self._ask(sampler, weights, version, shaping)
+        self._watch.switch(WAITING)
         done: set[Future[Rollout]] = set()
         while not done:
             done, _ = wait(self._pending, timeout=0.1, return_when=FIRST_COMPLETED)
@@ -57,6 +69,7 @@ class Ahead:
         future = min(done, key=lambda one: self._asked[id(self._pending[one])])
         sampler = self._pending.pop(future)
         rollout = future.result()
+        self._watch.switch(COPYING)
         self._ask(sampler, weights, version, shaping)
         return rollout
 
@@ -66,9 +79,13 @@ class Ahead:
         fresh = weights() if count % self._sync_every == 0 else None
 
         def collect() -> Rollout:
-            if fresh is not None:
-                sampler.set_weights(fresh, version)
-            return sampler.collect(shaping)
+            sampler.watch.switch(COPYING)
+            try:
+                if fresh is not None:
+                    sampler.set_weights(fresh, version)
+                return sampler.collect(shaping)
+            finally:
+                sampler.watch.switch(IDLE)
 
         self._pending[self._threads.submit(collect)] = sampler
 

@@ -42,13 +42,17 @@ class UpdateRecord(NamedTuple):
     metrics: dict[str, float]
     collect_s: float
     learn_s: float
+    split: dict[str, float]
+    """seconds by part"""
 
 
 def episodes_of(rollout: Rollout, kinds: Sequence[str], first_env: int = 0) -> list[Episode]:
     """The episodes that ended in a rollout, and are to be counted."""
     r, ended = rollout, np.nonzero(rollout.counted)
     notes = r.notes[["order", "fixes", "compliant", "score"]] if r.notes.dtype.names else r.notes
-    columns = (part[ended].tolist() for part in (r.kinds, r.lengths, r.returns, notes))
+    returns = np.round(r.returns[ended].astype(np.float64), 4)  # more would be noise: of 32 bits
+    kinds_of, lengths, noted = (part[ended].tolist() for part in (r.kinds, r.lengths, notes))
+    columns = kinds_of, lengths, returns.tolist(), noted
     return [
         Episode(first_env + env, kinds[kind], length, total, *noted)
         for env, kind, length, total, noted in zip(ended[1].tolist(), *columns, strict=True)
@@ -63,6 +67,7 @@ def added_up(records: Sequence[UpdateRecord]) -> UpdateRecord:
         lags=sum((one.lags for one in records), Counter()),
         episodes=[episode for one in records for episode in one.episodes],
         metrics={name: mean([one.metrics[name] for one in records]) for name in last.metrics},
+        split={part: sum(one.split[part] for one in records) for part in last.split},
     )
 
 

@@ -30,6 +30,7 @@ from phalanx.cage2.rules.scenario import (
 from phalanx.cage2.rules.scoring import Orders, align, begin_conduct
 from phalanx.cage2.rules.turn import play_turn
 from phalanx.compiled.bits import number
+from phalanx.compiled.clock import count_ticks, ticks
 from phalanx.compiled.rule import kernel, rule
 from phalanx.compiled.team import join, leave, next_piece
 from phalanx.learn.compiled.distributions import sample
@@ -39,6 +40,7 @@ from phalanx.learn.rollout import Rollout
 
 BLOCK = 128  # networks that are played together
 NO_OUTPUT = -1
+SIMULATOR_TICKS, POLICY_TICKS = 0, 1  # of what a thread has spent
 ALL_ACTIONS = np.arange(NUM_ACTIONS)
 
 
@@ -239,12 +241,16 @@ def play_and_store(
 
 @kernel
 def collect_blocks(
-    games: Games, shaping: Shaping, networks: Networks, rollout: Rollout,
+    games: Games, shaping: Shaping, networks: Networks, rollout: Rollout, all_spent: Any,
     board: Any, task: int, thread: int,
 ) -> bool:  # fmt: skip
-    """Fill a rollout."""
+    """Fill a rollout.
+
+    all_spent: int64 [threads, 8], to which each thread adds its ticks, by what it did.
+    """
     if not join(board, task, thread):
         return True
+    since, spent = ticks(), all_spent[thread]
     actor, critic, _no_deviations = networks
     turns, size, width = rollout.obs.shape
     extra = rollout.truth.shape[2]
@@ -261,6 +267,7 @@ def collect_blocks(
         for t in range(turns):
             for i in range(start, stop):
                 look_around(games, games.nets[i], i, rollout, t)
+            since = count_ticks(spent, SIMULATOR_TICKS, since)
             list_block(rollout.obs[t, start:stop], rollout.truth[t, start:stop], lists)
             values = forward_lists(critic, critic_first, lists, lists.ends, work)
             for i in range(start, stop):
@@ -268,15 +275,18 @@ def collect_blocks(
                 if t > 0 and not rollout.ended[t - 1, i]:
                     rollout.next_values[t - 1, i] = values[i - start, 0]
             logits = forward_lists(actor, first, lists, lists.middles, work)
+            for i in range(start, stop):
+                die = policy_die(games.nets[i])
+                output, log_prob = sample(logits[i - start], rollout.masks[t, i], die, shares)
+                rollout.actions[t, i] = output
+                rollout.log_probs[t, i] = log_prob
+            since = count_ticks(spent, POLICY_TICKS, since)
             any_ended = False
             for i in range(start, stop):
                 net, k = games.nets[i], i - start
-                die = policy_die(net)
-                output, log_prob = sample(logits[k], rollout.masks[t, i], die, shares)
-                rollout.actions[t, i] = output
-                rollout.log_probs[t, i] = log_prob
                 if play_and_store(games, net, i, shaping, rollout, t, final, k):
                     any_ended = True
+            since = count_ticks(spent, SIMULATOR_TICKS, since)
             if any_ended:
                 list_block(final.obs, final.truth, lists)
                 values = forward_lists(critic, critic_first, lists, lists.ends, work)
@@ -292,5 +302,6 @@ def collect_blocks(
             for i in range(start, stop):
                 if not rollout.ended[turns - 1, i]:
                     rollout.next_values[turns - 1, i] = values[i - start, 0]
+        since = count_ticks(spent, POLICY_TICKS, since)
         block, helped = next_piece(board, blocks, thread, helped)
     return leave(board, task, thread)

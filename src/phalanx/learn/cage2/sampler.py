@@ -10,8 +10,11 @@ from phalanx.cage2.batch import Batch
 from phalanx.cage2.rules.scoring import CONDUCT, NO_ORDERS, Orders
 from phalanx.cage2.saved_games import check_conducts
 from phalanx.compiled.rule import records
+from phalanx.compiled.team import CACHE_LINE, LEADER
 from phalanx.learn.cage2.collect import (
     ALL_ACTIONS,
+    POLICY_TICKS,
+    SIMULATOR_TICKS,
     Games,
     Shaping,
     begin_following_everywhere,
@@ -21,6 +24,7 @@ from phalanx.learn.cage2.collect import (
 from phalanx.learn.compiled.mlp import Floats
 from phalanx.learn.compiled.policy import Policy
 from phalanx.learn.rollout import Arrays, Rollout, empty_rollout
+from phalanx.stopwatch import POLICY, SIMULATOR, WAITING, Stopwatch
 
 
 class Cage2Sampler:
@@ -62,6 +66,7 @@ class Cage2Sampler:
         self.rollouts = [rollout._replace(next_obs=next_obs) for rollout in rollouts]
         self.version = 0
         self.stop: Callable[[], bool] = lambda: False  # a rollout takes less than a second
+        self.watch = Stopwatch()
 
     @property
     def games(self) -> Games:
@@ -119,13 +124,24 @@ class CompiledSampler(Cage2Sampler):
         sizes: dict[str, Any] = {"truth_size": policy.truth_size, "actions": policy.actions}
         super().__init__(batch, turns, **sizes, **options)
         self.policy = policy
+        self._spent = np.zeros((batch.team.num_threads, CACHE_LINE), np.int64)  # in ticks
+
+    @property
+    def spent_s(self) -> dict[str, npt.NDArray[np.float64]]:
+        """Seconds that each thread has spent on rollouts so far, by part."""
+        seconds = np.multiply(self._spent, self.batch.team.tick_s, dtype=float)
+        return {SIMULATOR: seconds[:, SIMULATOR_TICKS], POLICY: seconds[:, POLICY_TICKS]}
 
     def set_weights(self, weights: Floats, version: int) -> None:
         self.policy.theta[:] = weights
         self.version = version
 
     def collect(self, shaping: Shaping) -> Rollout:
-        rollout = self.next_rollout()
-        arguments = (self.games, shaping, self.policy.networks, rollout)
+        rollout, before = self.next_rollout(), self._spent[LEADER].copy()
+        arguments = (self.games, shaping, self.policy.networks, rollout, self._spent)
+        self.watch.switch(POLICY)
         self.batch.team.run(collect_blocks, arguments)
+        spent = ((self._spent[LEADER] - before) * self.batch.team.tick_s).tolist()
+        known = {SIMULATOR: spent[SIMULATOR_TICKS], POLICY: spent[POLICY_TICKS]}
+        self.watch.divide(known, rest=WAITING)
         return rollout

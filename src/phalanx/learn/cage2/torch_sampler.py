@@ -16,6 +16,7 @@ from phalanx.learn.cage2.collect import Final, Games, Shaping, look_around, play
 from phalanx.learn.cage2.sampler import Cage2Sampler
 from phalanx.learn.rollout import Rollout
 from phalanx.learn.torch.heads import Categorical, TorchActor
+from phalanx.stopwatch import POLICY, SIMULATOR
 
 
 @kernel
@@ -55,14 +56,18 @@ class TorchSampler(Cage2Sampler):
         self.version = version
 
     def collect(self, shaping: Shaping) -> Rollout:
-        games, final, r = self.games, self._final, self.next_rollout()
+        games, final, r, watch = self.games, self._final, self.next_rollout(), self.watch
         r.obs[0] = r.next_obs
         for t in range(len(r.obs)):
+            watch.switch(SIMULATOR)
             look_everywhere(games, r, t, self._uniforms)
+            watch.switch(POLICY)
             logits, r.values[t] = self.actor.forward(r.obs[t], r.truth[t])
             uniforms = self._uniforms.astype(np.float32)
             r.actions[t], r.log_probs[t] = self.actor.draw(logits, r.masks[t], uniforms)
+            watch.switch(SIMULATOR)
             play_everywhere(games, shaping, r, t, final)
+            watch.switch(POLICY)
             if t > 0:
                 np.copyto(r.next_values[t - 1], r.values[t], where=~r.ended[t - 1])
             ended = r.ended[t]
