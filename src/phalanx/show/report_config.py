@@ -13,11 +13,12 @@ from phalanx.show.runs import find_runs
 @checked
 @dataclass(frozen=True, kw_only=True)
 class ReportConfig:
-    """Write runs, searches and sweeps as one HTML page that opens from disk, without a network.
+    """Write runs as one HTML page: curves with intervals, speed, scores, episodes, settings.
 
-    What they returned, with intervals; how they learnt and how fast; scores beside the published
-    ones; best and worst episodes to replay; settings that differ from the defaults. A run that
-    crashed, or is still at work, is told as far as it came.
+    It opens from disk, without a network, and tells what runs returned, how they learnt, how fast,
+    their scores beside the published ones, the best and worst episodes to replay, and settings that
+    differ from the defaults; of searches and sweeps, what they tried. A run that crashed, or is
+    still at work, is told as far as it came.
     """
 
     runs: tuple[Path, ...] = field(default=(), metadata={"positional": True, "metavar": "RUN"})

@@ -26,6 +26,7 @@ from phalanx.show.markup import Body, minus, with_interval
 from phalanx.show.page import text
 from phalanx.show.runs import RunRow, listed, read_summary
 from phalanx.show.settings_told import told_settings
+from phalanx.training.columns import UPDATES
 
 MEASURES = {
     "entropy": ("Entropy", "How undecided the policy is, in nats; it falls as the policy learns."),
@@ -124,13 +125,19 @@ def _learning_panels(timeline: Timeline, moments: Moments | None) -> Iterator[Pa
         changing_columns(timeline), key=lambda n: known.index(n) if n in known else len(known)
     )
     for name in names:
-        title, about = MEASURES.get(name, (name, f"{name} of updates.csv."))
+        title, about = MEASURES.get(name) or _explained(name)
         is_binned = timeline.last > timeline.points and name not in SCHEDULES
         curve = timeline.mean(name)
         yield Panel(
             name, title, f"{about} {WITHIN}" if is_binned else about, [curve], axis,
             is_share=name in SHARES,
         )  # fmt: skip
+
+
+def _explained(name: str) -> tuple[str, str]:
+    """Another column of updates.csv, in the words that explain it everywhere."""
+    words = UPDATES.get(name, "a column of updates.csv")
+    return name.replace("_", " ").capitalize(), f"{words[0].upper()}{words[1:]}."
 
 
 def tell_speed(body: Body, timeline: Timeline, summary: dict[str, Any]) -> None:

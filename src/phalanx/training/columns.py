@@ -138,7 +138,8 @@ SUMMARY = {
     "rollouts.received": "rollouts that arrived",
     "rollouts.learnt": "rollouts that were learnt from",
     "rollouts.dropped": "rollouts that were wholly too old",
-    "versions.*": "of phalanx, Python and the packages that it computes with",
+    "versions.*": "of phalanx, Python and the packages; of a checkout also the commit it is at",
+    "machine.*": "cores, processor and system",
     "score": (
         "after `phalanx train` on CAGE-2: the scores that it printed, as `phalanx evaluate --json` "
         "writes them"
