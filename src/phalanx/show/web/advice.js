@@ -114,8 +114,9 @@
       const first = rows.get(own);
       about.textContent =
         (first
-          ? `It expects ${number(first.row[1], 1)} ${reach(first.row[2], first.row[3], 1)} from here on; gains are over ` +
-            `its first choice, from ${first.games} games each, begun in states that are possible by what you have seen.`
+          ? `It expects ${number(first.row[1], 1)} ${reach(first.row[2], first.row[3], 1)} from here on; gains are ` +
+            `over its first choice, from ${first.games} games each, begun in states that are possible by what you ` +
+            'have seen.'
           : 'It plays some games \u2026') +
         (hint.is_exact ? '' : ' Something was seen that no attacker it expects would do: take this with care.');
     }
