@@ -22,7 +22,7 @@ from phalanx.ui.works import Works
 STYLES = ("base.css", *VIEWER_STYLES, "app.css")
 SCRIPTS = (
     *VIEWER_SCRIPTS, "app.js", "runs.js", "curves.js", "run.js", "jobs.js", "ask_replay.js",
-    "advice.js", "play.js", "play_setup.js", "start.js",
+    "advice.js", "result.js", "play.js", "play_setup.js", "start.js",
 )  # fmt: skip
 KINDS = {".js": "text/javascript", ".css": "text/css"}
 PAGE = """<!doctype html>

@@ -53,13 +53,13 @@ class Served:
 def run(config: UiConfig, say: Callable[[str], None] = print) -> None:
     """The command: listens, says where, opens a browser, answers until Ctrl-C."""
     served = Served(config.folder, config.port)
-    say(f"phalanx ui: {served.address}  (Ctrl-C ends it)")
-    if not config.no_open and _has_screen():
-        Thread(target=webbrowser.open, args=(served.address,), daemon=True).start()
     try:
+        say(f"phalanx ui: {served.address}  (Ctrl-C ends it)")
+        if not config.no_open and _has_screen():
+            Thread(target=webbrowser.open, args=(served.address,), daemon=True).start()
         served.run()
-    except KeyboardInterrupt:  # uvicorn has ended well, and tells
-        return
+    except KeyboardInterrupt:  # before it listens, or after it has ended well
+        served.socket.close()
 
 
 @contextmanager

@@ -4,14 +4,33 @@
   const phalanx = (window.phalanx = window.phalanx || {});
   const { el, number, signed, percent } = phalanx;
 
-  /** {element, show(on), follow(game), judge(action), note(action), end()}; play hears a move that is taken from here. */
+  /** {element, show(on), follow(game), judge(action), note(action), end()}; play hears a move taken from here. */
   phalanx.advicePanel = (url, play) => {
     const verdict = el('p', { class: 'verdict', role: 'status' });
     const body = el('tbody');
     const about = el('p', { class: 'quiet small' });
-    const table = el('table', { class: 'advice-table' },
-      el('thead', { class: 'unseen' }, el('tr', {}, ...['action', 'chance', 'gain over its choice', 'play'].map((text) => el('th', { scope: 'col', text })))), body);
-    const element = el('section', { class: 'panel advice hidden', 'aria-label': 'Hints' }, el('h3', { text: 'The champion would' }), table, about, verdict);
+    const table = el(
+      'table',
+      { class: 'advice-table' },
+      el(
+        'thead',
+        { class: 'unseen' },
+        el(
+          'tr',
+          {},
+          ...['action', 'chance', 'gain over its choice', 'play'].map((text) => el('th', { scope: 'col', text })),
+        ),
+      ),
+      body,
+    );
+    const element = el(
+      'section',
+      { class: 'panel advice hidden', 'aria-label': 'Hints' },
+      el('h3', { text: 'The champion would' }),
+      table,
+      about,
+      verdict,
+    );
     let [on, game, hint, rows, round] = [false, null, null, new Map(), 0];
     const names = () => game.trajectory.scenario.actions;
     const named = (action) => names()[action].replace(/\bDecoy(?=[A-Z])/, 'Decoy ');
@@ -44,7 +63,10 @@
         }
         let settled = false;
         while (!settled && mine === round) {
-          const told = await phalanx.post(url + '/what-if', { turn: game.turn, actions: hint.likely.map(([action]) => action) });
+          const told = await phalanx.post(url + '/what-if', {
+            turn: game.turn,
+            actions: hint.likely.map(([action]) => action),
+          });
           if (mine !== round || told.stale) return;
           take(told);
           settled = told.is_settled;
@@ -62,20 +84,44 @@
     function draw() {
       if (!hint) return;
       const own = hint.likely[0][0];
-      body.replaceChildren(...hint.likely.map(([action, chance]) => {
-        const known = rows.get(action);
-        const gain = known ? worth(known.row) : '\u2026';
-        return el('tr', { 'data-action': action },
-          el('th', { scope: 'row', text: named(action) }),
-          el('td', { class: 'number', text: percent(chance) }),
-          el('td', { class: 'number gain', 'data-sure': known ? sureness(known.row) : null, text: action === own ? '' : gain }),
-          el('td', {}, el('button', { type: 'button', text: 'Play', 'aria-label': 'Play ' + named(action), on: { click: () => play(action) } })));
-      }));
+      body.replaceChildren(
+        ...hint.likely.map(([action, chance]) => {
+          const known = rows.get(action);
+          const gain = known ? worth(known.row) : '\u2026';
+          return el(
+            'tr',
+            { 'data-action': action },
+            el('th', { scope: 'row', text: named(action) }),
+            el('td', { class: 'number', text: percent(chance) }),
+            el('td', {
+              class: 'number gain',
+              'data-sure': known ? sureness(known.row) : null,
+              text: action === own ? '' : gain,
+            }),
+            el(
+              'td',
+              {},
+              el('button', {
+                type: 'button',
+                text: 'Play',
+                'aria-label': 'Play ' + named(action),
+                on: { click: () => play(action) },
+              }),
+            ),
+          );
+        }),
+      );
       const first = rows.get(own);
-      about.textContent = (first ? `It expects ${number(first.row[1], 1)} \u00b1 ${number((first.row[3] - first.row[2]) / 2, 1)} from here on; gains are over its first choice, from ${first.games} games each, begun in states that are possible by what you have seen.` : 'It plays some games \u2026')
-        + (hint.is_exact ? '' : ' Something was seen that no attacker it expects would do: take this with care.');
+      about.textContent =
+        (first
+          ? `It expects ${number(first.row[1], 1)} ${reach(first.row[2], first.row[3], 1)} from here on; gains are ` +
+            `over its first choice, from ${first.games} games each, begun in states that are possible by what you ` +
+            'have seen.'
+          : 'It plays some games \u2026') +
+        (hint.is_exact ? '' : ' Something was seen that no attacker it expects would do: take this with care.');
     }
 
+    const reach = (low, high, digits = 2) => `\u00b1 ${number((high - low) / 2, digits)}`;
     const sureness = ([, , , , , low, high]) => (low > 0 ? 'better' : high < 0 ? 'worse' : null);
     const worth = ([, , , , gain, low, high]) => `${signed(gain, 2)} \u00b1 ${number((high - low) / 2, 2)}`;
 
@@ -97,10 +143,15 @@
       if (!row) return;
       const [, , , , gain, low, high] = row;
       const sure = sureness(row) || '';
+      const choice = own === null ? 'its choice' : named(own);
       verdict.dataset.verdict = sure || 'open';
-      verdict.textContent = `Turn ${turn + 1}, ${named(action)}: ` + (action === own ? 'as the champion would.'
-        : sure ? `${number(Math.abs(gain), 2)} \u00b1 ${number((high - low) / 2, 2)} ${sure} than ${own === null ? 'its choice' : named(own)}, it thinks.`
-          : `about as good as ${own === null ? 'its choice' : named(own)}, it thinks (${signed(gain, 2)} \u00b1 ${number((high - low) / 2, 2)}).`);
+      verdict.textContent =
+        `Turn ${turn + 1}, ${named(action)}: ` +
+        (action === own
+          ? 'as the champion would.'
+          : sure
+            ? `${number(Math.abs(gain), 2)} ${reach(low, high)} ${sure} than ${choice}, it thinks.`
+            : `about as good as ${choice}, it thinks (${signed(gain, 2)} ${reach(low, high)}).`);
     }
 
     /** A few words for a menu. */
@@ -109,6 +160,16 @@
       const likely = hint.likely.find(([one]) => one === action);
       return likely ? percent(likely[1]) : '';
     }
-    return { element, show, follow, judge, note, end: () => { on = false; round++; } };
+    return {
+      element,
+      show,
+      follow,
+      judge,
+      note,
+      end: () => {
+        on = false;
+        round++;
+      },
+    };
   };
 })();

@@ -12,20 +12,29 @@
   };
 
   phalanx.post = (path, sent = {}) =>
-    answer(fetch(path, { method: 'POST', headers: { 'content-type': 'application/json', accept: 'application/json' }, body: JSON.stringify(sent) }));
+    answer(
+      fetch(path, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', accept: 'application/json' },
+        body: JSON.stringify(sent),
+      }),
+    );
 
   async function answer(asked) {
     let reply;
     try {
       reply = await asked;
     } catch {
-      throw Object.assign(new Error('The server does not answer: phalanx ui has ended, or is being restarted.'), { gone: true });
+      throw Object.assign(new Error('The server does not answer: phalanx ui has ended, or is being restarted.'), {
+        gone: true,
+      });
     }
     if (reply.status === 403) {
       throw Object.assign(new Error('The server was started anew: open the address that it printed.'), { gone: true });
     }
     const told = await reply.json().catch(() => ({ error: 'The server answered with something else than expected.' }));
-    if (!reply.ok) throw Object.assign(new Error(sentence(told.error || 'The server could not do this')), { status: reply.status });
+    if (!reply.ok)
+      throw Object.assign(new Error(sentence(told.error || 'The server could not do this')), { status: reply.status });
     return told;
   }
 
@@ -34,16 +43,21 @@
     return words.charAt(0).toUpperCase() + words.slice(1) + (/[.!?…]$/.test(words) ? '' : '.');
   }
 
-  /** A page that can be opened by #/name/…; title is for the bar at the top; without one it is part of the page `under`. */
+  /** A page that is opened by #/name/…; title is for the bar at the top, without one it is part of `under`. */
   phalanx.addPage = (name, title, open, under = null) => PAGES.push({ name, title, open, under });
 
   /* What a page says instead of what it is for. */
   phalanx.says = {
     loading: (words = 'Loading …') => el('p', { class: 'state loading', role: 'status', text: words }),
-    empty: (words, ...inside) => el('div', { class: 'state empty', role: 'status' }, el('p', { text: words }), ...inside),
-    error: (error, again = null) => el('div', { class: 'state error', role: 'alert' },
-      el('p', { text: error.message || String(error) }),
-      again ? el('button', { type: 'button', text: 'Try again', on: { click: again } }) : null),
+    empty: (words, ...inside) =>
+      el('div', { class: 'state empty', role: 'status' }, el('p', { text: words }), ...inside),
+    error: (error, again = null) =>
+      el(
+        'div',
+        { class: 'state error', role: 'alert' },
+        el('p', { text: error.message || String(error) }),
+        again ? el('button', { type: 'button', text: 'Try again', on: { click: again } }) : null,
+      ),
   };
 
   /** Do something every so often while the page is looked at; returns what ends it. */
@@ -61,7 +75,12 @@
       clearTimeout(timer);
       if (!ended && wait > 0) timer = setTimeout(round, 1000 * wait);
     };
-    const woken = () => { if (!document.hidden) { clearTimeout(timer); round(); } };
+    const woken = () => {
+      if (!document.hidden) {
+        clearTimeout(timer);
+        round();
+      }
+    };
     document.addEventListener('visibilitychange', woken);
     round();
     return () => {
@@ -73,7 +92,9 @@
 
   /** The address of a page: place('run', 'first') is '#/run/first', whatever characters a name has. */
   phalanx.place = (...parts) => '#/' + parts.map(encodeURIComponent).join('/');
-  phalanx.goTo = (...parts) => { location.hash = phalanx.place(...parts); };
+  phalanx.goTo = (...parts) => {
+    location.hash = phalanx.place(...parts);
+  };
 
   function parts() {
     try {
@@ -84,15 +105,29 @@
   }
 
   phalanx.start = (root) => {
-    if (location.search) history.replaceState(null, '', location.pathname + location.hash); // the token need not stay there
+    // The token need not stay in the address.
+    if (location.search) history.replaceState(null, '', location.pathname + location.hash);
     const links = new Map();
-    const bar = el('nav', { class: 'bar', 'aria-label': 'Pages' },
+    const bar = el(
+      'nav',
+      { class: 'bar', 'aria-label': 'Pages' },
       el('a', { class: 'brand', href: '#/', text: 'phalanx' }),
       ...PAGES.filter(({ title }) => title).map(({ name, title }) => {
         links.set(name, el('a', { href: phalanx.place(name), text: title }));
         return links.get(name);
-      }));
-    const skip = el('a', { class: 'skip', href: '#main', text: 'Skip to the page', on: { click: (event) => { event.preventDefault(); main.focus(); } } });
+      }),
+    );
+    const skip = el('a', {
+      class: 'skip',
+      href: '#main',
+      text: 'Skip to the page',
+      on: {
+        click: (event) => {
+          event.preventDefault();
+          main.focus();
+        },
+      },
+    });
     const main = el('main', { id: 'main', tabindex: -1 });
     root.replaceChildren(skip, bar, main);
     let end = null;
@@ -109,7 +144,11 @@
       document.title = 'phalanx';
       main.replaceChildren();
       scrollTo(0, 0);
-      end = page ? page.open(main, rest) : void main.replaceChildren(phalanx.says.empty('There is no such page.', el('a', { href: '#/', text: 'To the runs' })));
+      end = page
+        ? page.open(main, rest)
+        : void main.replaceChildren(
+            phalanx.says.empty('There is no such page.', el('a', { href: '#/', text: 'To the runs' })),
+          );
     }
     addEventListener('hashchange', open);
     open();

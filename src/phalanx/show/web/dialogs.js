@@ -23,12 +23,13 @@
       on: { click: () => element.close() },
     });
 
-  /** Opens a host beside its card: open(host, card, words, offered), offered is null or what blue can do. */
-  phalanx.hostDialog = (root, scenario, onAction) => {
+  /** Opens a host beside its card: open(host, card, words, offered), offered is null or what blue can do.
+   *  offer: tells of an action {disabled, note}. */
+  phalanx.hostDialog = (root, scenario, onAction, offer = null) => {
     const element = dialog('host-dialog', 'Host');
     root.append(element);
     element.addEventListener('keydown', (event) => {
-      const items = [...element.querySelectorAll('.offer')];
+      const items = [...element.querySelectorAll('.offer:not(:disabled)')];
       const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
       if (!step || !items.length) return;
       event.preventDefault();
@@ -44,19 +45,20 @@
         onAction(action);
       };
       const decoysLast = [...(offered || [])].sort((one, two) => DECOY.test(one.verb) - DECOY.test(two.verb));
-      const offers = decoysLast.map(({ action, verb }) =>
-        el(
+      const offers = decoysLast.map(({ action, verb }) => {
+        const { disabled = false, note = '' } = (offer && offer(action)) || {};
+        const heard = { click: () => choose(action) };
+        return el(
           'li',
           {},
-          el('button', {
-            type: 'button',
-            class: 'offer',
-            'data-action': action,
-            text: verb.replace(DECOY, 'Decoy '),
-            on: { click: () => choose(action) },
-          }),
-        ),
-      );
+          el(
+            'button',
+            { type: 'button', class: 'offer', disabled, 'data-action': action, on: heard },
+            verb.replace(DECOY, 'Decoy '),
+            note ? el('span', { class: 'offer-note quiet', text: note }) : null,
+          ),
+        );
+      });
       element.replaceChildren(
         el('header', {}, el('h3', { text: name }), closer(element)),
         el('ul', { class: 'sentences' }, ...sentences.map((each) => el('li', { text: each }))),
@@ -65,7 +67,7 @@
       );
       element.showModal();
       place(element, card);
-      (element.querySelector('.offer') || element.querySelector('.close')).focus();
+      (element.querySelector('.offer:not(:disabled)') || element.querySelector('.close')).focus();
     }
     return { open, element };
   };

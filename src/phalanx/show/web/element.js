@@ -15,7 +15,8 @@
     for (const [name, value] of Object.entries(attributes)) {
       if (value === null || value === undefined || value === false) continue;
       if (name === 'text') element.textContent = value;
-      else if (name === 'style') element.style.cssText = value; // a server's policy may forbid the attribute
+      else if (name === 'style')
+        element.style.cssText = value; // as an attribute it may be forbidden
       else if (name === 'on') {
         for (const [event, heard] of Object.entries(value)) element.addEventListener(event, heard);
       } else element.setAttribute(name, value === true ? '' : value);

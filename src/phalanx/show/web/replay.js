@@ -8,9 +8,11 @@
 
   /** Draw an episode into an element: {go(turn), turn(), update(trajectory, options)}.
    *  options: interactive (true), onAction (live play: hears the number of blue's action), truth (false: only what blue
-   *  sees), turn (to begin with), level (of the heading). */
+   *  sees), turn (to begin with), level (of the heading), offer (tells of blue's actions, see hostDialog), aside (an
+   *  element to stand below the turn). */
   phalanx.replay = (element, trajectory, options = {}) => {
-    const settings = { interactive: true, onAction: null, truth: true, turn: null, level: 2, ...options };
+    const usual = { interactive: true, onAction: null, truth: true, turn: null, level: 2, offer: null, aside: null };
+    const settings = { ...usual, ...options };
     let [episode, shown, parts] = [null, 0, null];
     const said = el('p', { class: 'unseen', role: 'status', 'aria-live': 'polite' });
 
@@ -47,7 +49,7 @@
     function build() {
       const { plays } = episode;
       const horizon = settings.onAction ? Math.max(episode.length, episode.scenario.horizon || 0) : episode.length;
-      const host = phalanx.hostDialog(element, episode.scenario, act);
+      const host = phalanx.hostDialog(element, episode.scenario, act, settings.offer);
       const views = plays.map((play) => {
         const network = phalanx.drawNetwork(play, (index, card) => openHost(host, play, index, card));
         return { network, panel: phalanx.turnPanel(play, horizon) };
@@ -75,7 +77,7 @@
                 'div',
                 { class: 'stage-body' },
                 el('div', { class: 'scene' }, network.element, plays.length === 1 ? legend(plays[0]) : null),
-                panel.element,
+                settings.aside ? el('div', { class: 'beside' }, panel.element, settings.aside) : panel.element,
               ),
             ),
           ),

@@ -115,7 +115,7 @@
         compromised: row(states.compromised),
         scan: remembered ? row(remembered.scan) : null,
         exploit: remembered ? row(remembered.exploit) : null,
-        service: states.service ? states.service[at] !== '0' : null,
+        service: states.service && states.service[at] !== '?' ? states.service[at] !== '0' : null,
         session: belief ? row(belief.session) : null,
         root: belief ? row(belief.root) : null,
         attackers: belief && belief.attackers ? belief.attackers[at] : null,
