@@ -58,6 +58,7 @@
             : { onAction: act, offer, truth: game.opened !== null, aside: advice.element },
         );
       } else viewer.update(game.trajectory, { truth: game.opened !== null });
+      stage.classList.toggle('playing', !game.is_over);
       cards.classList.toggle('hidden', game.is_over || game.opened !== null);
       hints.classList.toggle('hidden', game.is_over);
       advice.follow(game);
