@@ -99,7 +99,7 @@ class LookBack:
         for turn in turns:
             answers = [answers[turn] for answers in rounds if turn in answers]
             if answers:
-                recorder.answer(turn, rows(answers), regret(answers[-1]))
+                recorder.answer(turn, rows(answers), regret(answers[-1], turn in rounds[SETTLED]))
 
     def _play(
         self, what: str, asked: Sequence[Question], games: int, number: int
@@ -229,10 +229,11 @@ def rows(answers: Sequence[Outcomes]) -> dict[str, Any]:
     return {"games": games, "actions": [row for _, row in (played, *others)]}
 
 
-def regret(last: Outcomes) -> list[float]:
+def regret(last: Outcomes, is_settled: bool) -> list[float]:
     """How much the best of the others would have gained, and the interval; nothing is below 0.
 
-    The best was chosen by other games if it seems to be better (see `LookBack`), so that this is
-    not the luck of the best of many.
+    Only new games for the one that seemed best settle that it is better: else the luck of the best
+    of many would count.
     """
-    return [max(0.0, number) for number in gain(last, best(last)).rounded]
+    mean, low, high = (max(0.0, number) for number in gain(last, best(last)).rounded)
+    return [mean, low if is_settled else 0.0, high]

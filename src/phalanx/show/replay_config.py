@@ -26,9 +26,11 @@ ASKED = Only("--what-if", lambda mine: mine.what_if is not False and mine.trace 
 @checked
 @dataclass(frozen=True, kw_only=True)
 class ReplayConfig(PlanConfig):
-    """Write an episode as one HTML file that shows it turn by turn: what is true, what blue sees
-    and can know, both moves in words, what each turn cost and why, and what other actions would
-    have brought."""
+    """Write an episode as one HTML file that shows it turn by turn, and where it went wrong.
+
+    What is true beside what blue sees and can know, both moves in words, what each turn cost and
+    why, and what other actions would have brought.
+    """
 
     section("episode")
     target: str = field(default="", metadata={"positional": True})
