@@ -221,7 +221,7 @@ def regrets(better: dict[int, float], turns: int) -> Any:
     ask: Any = Noise(better, seed=7)
     silent: Heard = lambda *_: None  # noqa: E731
     LookBack(episode, ask, budget_of(100), silent).at(range(turns))
-    assert ask.rounds == {50: {0}, 100: {1}, 400: {2}}  # each round has dice of its own
+    assert ask.rounds == {33: {0}, 100: {1}, 200: {2}}  # each round has dice of its own
     return np.array([answers[t] for t in range(turns)])
 
 
@@ -235,7 +235,7 @@ def test_a_better_action_is_found_and_its_gain_is_not_exaggerated() -> None:
     found = regrets({3: 0.6}, turns=400)
     sure = found[:, 1] > 0
     assert sure.mean() > 0.95
-    error = 2**0.5 / 20 / sure.sum() ** 0.5  # of the mean of as many means of 400 games
+    error = 2**0.5 / 200**0.5 / sure.sum() ** 0.5  # of the mean of as many means of 200 games
     assert abs(found[sure, 0].mean() - 0.6) < 4 * error + 0.01
     inside = (found[sure, 1] <= 0.6) & (found[sure, 2] >= 0.6)
     assert 0.9 < inside.mean() < 0.99

@@ -45,7 +45,7 @@ class Budget(NamedTuple):
 
 
 def budget_of(games: int) -> Budget:
-    return Budget(games // 2, games, 4 * games)
+    return Budget(games // 3, games, 2 * games)
 
 
 def look_back(
@@ -57,8 +57,8 @@ def look_back(
 ) -> None:
     """Write into an episode what each turn's other actions would have brought, and its regret.
 
-    games: for each action that may be better than the one that was played; half of them for others,
-    and four times as many to settle whether the best is.
+    games: for each action that may be better than the one that was played; a third of them for
+    others, and twice as many, new ones, to settle whether the best is.
     turns: which, counted from 0; all that were played if not given.
     """
     policy, horizon = episode.policy, episode.recorder.horizon
