@@ -158,32 +158,33 @@ def test_games_from_the_true_state_are_the_game_itself(kind: str, least: float) 
     batch = Batch(
         40, red_agent="meander", horizon=40, rules=RULES, observation=kind, seed=4, same_step=False
     )
-    states = TrueStates(batch.kind, turns=3)
+    states, saved = TrueStates(batch.kind, turns=3), []
     for turn in range(12):
         if turn in (0, 5, 11):
             states.add(batch.nets[7], batch.minds, 7)
+            saved.append(batch.save())
         batch.play(defender.act(batch.shown.obs, masks=batch.action_masks()))
     restore = action_index("Restore", "User1")
     asked = [Question(k, np.array([0, restore]), stream=9, number=1) for k in range(3)]
     answers = WhatIf(defender, horizons=(40,), least=least)(states, asked, games=40)
     for k, answer in enumerate(answers):
         for action, returns in zip(answer.actions, answer.returns, strict=True):
-            _stand_at(batch, states, k)
+            _stand_at(batch, saved[k], 7)
             played = batch.play(np.full(40, action)).rewards.copy()
             assert returns == pytest.approx(played + rest_of(batch, defender, np.ones(40)))
         assert answer.returns.std() > 0
 
 
-def _stand_at(batch: Batch, states: TrueStates, k: int) -> None:
-    """Let every network be where an episode stood, each with dice of its own."""
-    batch.nets[:] = states.nets[k]
+def _stand_at(batch: Batch, saved: dict[str, Any], row: int) -> None:
+    """Let every network be where one of them stood, each with dice of its own."""
+    everywhere = {
+        name: np.repeat(array[row : row + 1], 40, axis=0)
+        for name, array in saved.items()
+        if name in ("nets", "memories", "belief_words", "belief_weights", "belief_standing")
+        and len(array) == 40
+    }
+    batch.restore({**saved, **everywhere})
     batch.nets["stream"], batch.nets["episode"] = 9, 2**16 + np.arange(40)
-    if batch.minds.kind:
-        batch.minds.memories[:] = states.minds.memories[k]
-    if batch.minds.beliefs is not None and states.minds.beliefs is not None:
-        for mine, kept in zip(batch.minds.beliefs[:4], states.minds.beliefs[:4], strict=True):
-            mine[:] = kept[k]
-    batch.begin(np.zeros(40, np.bool_))  # shows what is there
 
 
 def test_unlikely_states_are_left_out_of_a_belief_that_is_played_on() -> None:

@@ -34,6 +34,7 @@ def in_mid_episode(turns: int) -> Batch:
 
 def test_the_truth_for_critics_is_that_of_training() -> None:
     net = in_mid_episode(25).nets[0]
+    net["sessions"] |= 1  # as a user of the first host
     assert net["root"].bit_count() > 1
     row = np.zeros(TRUTH_SIZE, np.float32)
     getattr(write_truth, "py_func", write_truth)(_Fields(net), row)

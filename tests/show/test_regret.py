@@ -16,9 +16,9 @@ from phalanx.learn.compiled.policy import Policy
 from phalanx.play.evaluate_config import EvaluateConfig
 from phalanx.play.players import open_players
 from phalanx.play.trained import TrainedDefender
-from phalanx.play.what_if import Outcomes, Question
+from phalanx.play.what_if import Outcomes, Question, WhatIf
 from phalanx.show.episode import Chosen, Episode, record_episode
-from phalanx.show.regret import Heard, LookBack, budget_of, candidates, look_back
+from phalanx.show.regret import LEAST_STATE, Heard, LookBack, budget_of, candidates, look_back
 from tests.cage2.game import Game
 
 RULES = "2.1-leaderboard"
@@ -141,6 +141,23 @@ def test_the_chosen_action_is_estimated_as_the_policy_plays_it(champion: Episode
         assert returns.std() > 0
 
 
+def test_a_belief_without_its_unlikeliest_states_plays_the_same_games() -> None:
+    config = EvaluateConfig(target=("champion",), seed=5, episodes=2)
+    (player,) = open_players(config)
+    episode = record_episode(config.games, player, Chosen("meander", 40))
+    asked = [
+        Question(t, np.array([episode.recorder.turns[t].action]), 5, 0) for t in (0, 9, 15, 25)
+    ]
+    assert player.policy is not None
+    exact, quick, rough = (
+        np.stack([one.returns for one in WhatIf(player.policy, (40,), 2, least)(*games)])
+        for least in (0.0, LEAST_STATE, 0.015)
+        for games in [(episode.states, asked, 16)]
+    )
+    assert (exact == quick).mean() > 0.98
+    assert (exact == rough).mean() < 0.98  # so that it could be seen
+
+
 def test_it_does_not_matter_who_else_is_asked_nor_on_how_many_threads(champion: Episode) -> None:
     def answers(turns: list[int], threads: int) -> dict[int, Any]:
         for turn in turns:
@@ -175,10 +192,11 @@ class Noise:
     """Answers as if games were played: each action brings this much, and luck."""
 
     def __init__(self, better: dict[int, float], seed: int) -> None:
-        self.better, self.dice, self.asked = better, np.random.default_rng(seed), 0
+        self.better, self.dice = better, np.random.default_rng(seed)
+        self.rounds: dict[int, set[int]] = {}
 
     def __call__(self, _states: Any, asked: list[Question], games: int) -> list[Outcomes]:
-        self.asked += sum(len(one.actions) for one in asked) * games
+        self.rounds.setdefault(games, set()).update(one.number for one in asked)
         return [
             Outcomes(
                 one.actions,
@@ -203,6 +221,7 @@ def regrets(better: dict[int, float], turns: int) -> Any:
     ask: Any = Noise(better, seed=7)
     silent: Heard = lambda *_: None  # noqa: E731
     LookBack(episode, ask, budget_of(100), silent).at(range(turns))
+    assert ask.rounds == {33: {0}, 100: {1}, 200: {2}}  # each round has dice of its own
     return np.array([answers[t] for t in range(turns)])
 
 
@@ -216,7 +235,7 @@ def test_a_better_action_is_found_and_its_gain_is_not_exaggerated() -> None:
     found = regrets({3: 0.6}, turns=400)
     sure = found[:, 1] > 0
     assert sure.mean() > 0.95
-    error = 2**0.5 / 20 / sure.sum() ** 0.5  # of the mean of as many means of 400 games
+    error = 2**0.5 / 200**0.5 / sure.sum() ** 0.5  # of the mean of as many means of 200 games
     assert abs(found[sure, 0].mean() - 0.6) < 4 * error + 0.01
     inside = (found[sure, 1] <= 0.6) & (found[sure, 2] >= 0.6)
     assert 0.9 < inside.mean() < 0.99

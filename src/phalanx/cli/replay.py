@@ -20,6 +20,8 @@ def main(config: ReplayConfig) -> int:
         written = f"{written} and {config.json}"
     if told.picked:
         print(told.picked)
-    print(told)
-    print(f"written: {written}")
+    first, *others = str(told).splitlines()
+    print(f"{written}: {first}")
+    for other in others:
+        print(f"beside it: {other}")
     return 0

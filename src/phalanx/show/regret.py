@@ -45,7 +45,7 @@ class Budget(NamedTuple):
 
 
 def budget_of(games: int) -> Budget:
-    return Budget(games // 2, games, 4 * games)
+    return Budget(games // 3, games, 2 * games)
 
 
 def look_back(
@@ -57,8 +57,8 @@ def look_back(
 ) -> None:
     """Write into an episode what each turn's other actions would have brought, and its regret.
 
-    games: for each action that may be better than the one that was played; half of them for others,
-    and four times as many to settle whether the best is.
+    games: for each action that may be better than the one that was played; a third of them for
+    others, and twice as many, new ones, to settle whether the best is.
     turns: which, counted from 0; all that were played if not given.
     """
     policy, horizon = episode.policy, episode.recorder.horizon
@@ -99,7 +99,7 @@ class LookBack:
         for turn in turns:
             answers = [answers[turn] for answers in rounds if turn in answers]
             if answers:
-                recorder.answer(turn, rows(answers), regret(answers[-1]))
+                recorder.answer(turn, rows(answers), regret(answers[-1], turn in rounds[SETTLED]))
 
     def _play(
         self, what: str, asked: Sequence[Question], games: int, number: int
@@ -229,10 +229,11 @@ def rows(answers: Sequence[Outcomes]) -> dict[str, Any]:
     return {"games": games, "actions": [row for _, row in (played, *others)]}
 
 
-def regret(last: Outcomes) -> list[float]:
+def regret(last: Outcomes, is_settled: bool) -> list[float]:
     """How much the best of the others would have gained, and the interval; nothing is below 0.
 
-    The best was chosen by other games if it seems to be better (see `LookBack`), so that this is
-    not the luck of the best of many.
+    Only new games for the one that seemed best settle that it is better: else the luck of the best
+    of many would count.
     """
-    return [max(0.0, number) for number in gain(last, best(last)).rounded]
+    mean, low, high = (max(0.0, number) for number in gain(last, best(last)).rounded)
+    return [mean, low if is_settled else 0.0, high]

@@ -2,7 +2,7 @@
 
 import json
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,9 +23,6 @@ from phalanx.show.story import headline, what_went_wrong
 from phalanx.show.trajectory import Recorder, trajectory_of
 from phalanx.show.viewer import REPLAY_PAGE, VIEWER_SCRIPTS, VIEWER_STYLES
 from phalanx.training.recipe import Network
-
-Heard = Callable[[str, int, int], None]
-"""hears what is done, how much of it, and of how much"""
 
 
 @dataclass(frozen=True)

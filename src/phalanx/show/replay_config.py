@@ -26,9 +26,11 @@ ASKED = Only("--what-if", lambda mine: mine.what_if is not False and mine.trace 
 @checked
 @dataclass(frozen=True, kw_only=True)
 class ReplayConfig(PlanConfig):
-    """Write an episode as one HTML file that shows it turn by turn: what is true, what blue sees
-    and can know, both moves in words, what each turn cost and why, and what other actions would
-    have brought."""
+    """Write an episode as one HTML file that shows it turn by turn, and where it went wrong.
+
+    What is true beside what blue sees and can know, both moves in words, what each turn cost and
+    why, and what other actions would have brought.
+    """
 
     section("episode")
     target: str = field(default="", metadata={"positional": True})
@@ -65,8 +67,8 @@ class ReplayConfig(PlanConfig):
     """find out what other actions would have brought, by games from the true state of each turn;
     default: where a trained policy of phalanx's own networks plays"""
     games: Annotated[int, Within(8, MAX_GAMES), ASKED] = 200
-    """games for each action that may be better than the one that was played; half of them for
-    others, four times as many where the best seems to be better"""
+    """games for each action that may be better than the one that was played; a third of them for
+    others, and twice as many more where the best seems to be better"""
 
     section("output")
     out: Path = Path("replay.html")
