@@ -12,10 +12,12 @@ if TYPE_CHECKING:
     from phalanx.training.config import TrainConfig
     from phalanx.training.folder import read_table
     from phalanx.training.loop import train
+    from phalanx.training.saved_run import open_run
 
 __version__ = "0.1.0"
 __all__ = [
-    "TrainConfig", "__version__", "evaluate", "load_defender", "make_pool", "read_table", "train",
+    "TrainConfig", "__version__", "evaluate", "load_defender", "make_pool", "open_run",
+    "read_table", "train",
 ]  # fmt: skip
 
 _HOMES = {
@@ -23,6 +25,7 @@ _HOMES = {
     "evaluate": "phalanx.play.evaluate",
     "load_defender": "phalanx.play.plan",
     "make_pool": "phalanx.envs.making",
+    "open_run": "phalanx.training.saved_run",
     "read_table": "phalanx.training.folder",
     "train": "phalanx.training.loop",
 }
