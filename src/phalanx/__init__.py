@@ -13,11 +13,12 @@ if TYPE_CHECKING:
     from phalanx.training.config import TrainConfig
     from phalanx.training.folder import read_table
     from phalanx.training.loop import train
+    from phalanx.training.saved_run import open_run
 
 __version__ = "0.1.0"
 __all__ = [
-    "TrainConfig", "__version__", "evaluate", "load_defender", "make_pool", "read_table",
-    "replay", "train",
+    "TrainConfig", "__version__", "evaluate", "load_defender", "make_pool", "open_run",
+    "read_table", "replay", "train",
 ]  # fmt: skip
 
 _HOMES = {
@@ -25,6 +26,7 @@ _HOMES = {
     "evaluate": "phalanx.play.evaluate",
     "load_defender": "phalanx.play.plan",
     "make_pool": "phalanx.envs.making",
+    "open_run": "phalanx.training.saved_run",
     "read_table": "phalanx.training.folder",
     "replay": "phalanx.show.replay",
     "train": "phalanx.training.loop",

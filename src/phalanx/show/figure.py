@@ -1,5 +1,6 @@
 """A figure that needs no screen, in the colours of all our pictures."""
 
+import io
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,15 @@ def blank_figure() -> Figure:
     except ImportError:
         raise MissingError("plots need matplotlib: pip install 'phalanx[plots]'") from None
 
-    figure = figures.Figure(dpi=DPI, layout="constrained")
+    class Shown(figures.Figure):
+        """One that a notebook shows, without pyplot and whatever its backend."""
+
+        def _repr_png_(self) -> bytes:
+            picture = io.BytesIO()
+            self.savefig(picture, format="png")
+            return picture.getvalue()
+
+    figure = Shown(dpi=DPI, layout="constrained")
     agg.FigureCanvasAgg(figure)
     return figure
 

@@ -26,9 +26,10 @@ from phalanx.training.checkpoint import (
     save_checkpoint,
 )
 from phalanx.training.config import TrainConfig
-from phalanx.training.folder import Columns, RunFolder, read_table
+from phalanx.training.folder import RunFolder
 from phalanx.training.recipe import Network, open_recipe
 from phalanx.training.saved_networks import as_flags, misfits
+from phalanx.training.saved_run import RunTables
 from phalanx.training.schedules import entropy_weight_at, learning_rate_at, progress_of
 from phalanx.training.sources import InStep, Replay
 from phalanx.training.summary import summary
@@ -50,7 +51,7 @@ IN_ROWS = ("simulator", "policy", "copying", "waiting", "logging")  # parts that
 REPLAYED = 16  # past rollouts that --replay chooses from
 
 
-class Run:
+class Run(RunTables):
     """One training run: what it plays with, where it keeps things, and how far it has come."""
 
     def __init__(
@@ -95,15 +96,12 @@ class Run:
         words = f"mean return {mean(returns):.2f} of the last {len(returns):,}, " if returns else ""
         return f"<Run: {self.state}, {self.episodes:,} episodes, {words}{self.folder.path}>"
 
-    def read_updates(self) -> Columns:
-        """A column of numbers for each name in updates.csv; pandas.DataFrame takes it as it is."""
-        self.folder.flush()
-        return read_table(self.folder.path)
+    @property
+    def path(self) -> Path:
+        return self.folder.path
 
-    def read_episodes(self) -> Columns:
-        """The same of episodes.csv."""
+    def _write_all(self) -> None:
         self.folder.flush()
-        return read_table(self.folder.path, "episodes")
 
     @property
     def progress(self) -> float:
