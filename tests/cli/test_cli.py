@@ -224,6 +224,9 @@ def test_bench_measures_training_beside_its_bound(
     for name in ("episodes_per_s", "gemm_bound_episodes_per_s", "collect_steps_per_s"):
         assert result[name] > 0
     assert result["plain_torch_episodes_per_s"] is None  # said so, not made up
+    if what == "train":
+        assert 0 < result["watching_share"] < 1
+        assert result["ratios"]["live view, split and sinks / nobody watches"] > 0
     products = f"matrix products alone, {count_cores()} threads"
     ratio = result["ratios"][f"training / {products}"]
     assert ratio == pytest.approx(

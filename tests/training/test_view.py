@@ -143,7 +143,7 @@ def test_facts_are_brought_up_to_date_a_few_times_a_second_at_most(clock: Clock)
     assert view.facts is first
     view.look(at_once=True)
     assert view.facts is not first
-    clock.now += 0.3
+    clock.now += 0.6
     second = view.facts
     view.look()
     assert view.facts is not second

@@ -29,6 +29,7 @@ from phalanx.bench.cases import (
 from phalanx.bench.config import BenchConfig
 from phalanx.bench.spent import spend
 from phalanx.bench.stepping import program, sampling, training
+from phalanx.bench.watching import unwatched, watched
 from phalanx.compiled.rule import kernel
 from phalanx.compiled.team import ThreadTeam, join, leave, next_piece
 from phalanx.learn.compiled.mlp import fast
@@ -46,6 +47,7 @@ SIZES = (256, 512, 1024, 2048, 4096)
 MINIBATCHES = (1024, 4096, 25600)
 PLAIN, TORCH = "plain torch loop", "training, --learner torch"
 FOLLOWING = "training, --workflow all"
+WATCHED, UNWATCHED = "training, live view and all sinks", "training, nobody watches"
 PRODUCT_ROWS = (256, 512, 1024, 2048)
 
 
@@ -76,6 +78,8 @@ def cases_of(what: str) -> list[Case]:
         *cases,
         *(run(f"training, {n} networks", num_envs=n) for n in SIZES),
         run("training, critic sees the truth", critic_truth=True),
+        Case(WATCHED, partial(training, REFERENCE, watching=watched)),
+        Case(UNWATCHED, partial(training, REFERENCE, watching=unwatched)),
         run(FOLLOWING, condition=(), workflow="all"),  # as many inputs: an order has 25
     ]
 
@@ -172,8 +176,11 @@ def main(config: BenchConfig) -> int:
     if config.what == "train":
         result |= measure_start_up() | measure_auto(speeds)
     title = "Episodes of 100 turns a second (median of rounds)"
-    facts = ("first_update_s", "peak_memory_mb", "logging_share", "auto_num_envs", "auto_of_best")
-    notes = [in_words({name: result[name] for name in facts if name in result})]
+    facts = (
+        "first_update_s", "peak_memory_mb", "logging_share", "watching_share", "auto_num_envs",
+        "auto_of_best",
+    )  # fmt: skip
+    notes = [in_words({name: result[name] for name in facts if result.get(name) is not None})]
     report(config, title, SPEED_COLUMNS, result, notes=notes, skipped=skipped)
     return 0
 
@@ -193,8 +200,11 @@ def summarise(cases: dict[str, Case], speeds: dict[str, float]) -> dict[str, Any
         ),
         "with workflows / without": (speed(FOLLOWING), ours),
         "training / --learner torch": (ours, speed(TORCH)),
+        "live view, split and sinks / nobody watches": (speed(WATCHED), speed(UNWATCHED)),
     }  # fmt: skip
+    watching = cases[WATCHED].facts["watching_share"] if WATCHED in cases else None
     return {
+        "watching_share": watching,
         "logging_share": round(cases[f"training, {cores} threads"].facts["logging_share"], 4),
         "episodes_per_s": ours,
         "gemm_bound_episodes_per_s": bound,

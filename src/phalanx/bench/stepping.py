@@ -8,7 +8,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import wait
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from functools import partial
 from itertools import cycle
 from pathlib import Path
@@ -104,12 +104,16 @@ def program(name: str, *arguments: object) -> Iterator[Opened]:
 
 @contextmanager
 def training(
-    config: TrainConfig, counted: str = "episodes", learn_steps: int = 0
+    config: TrainConfig,
+    counted: str = "episodes",
+    learn_steps: int = 0,
+    watching: Callable[[Run], AbstractContextManager[Any]] = nullcontext,
 ) -> Iterator[Opened]:
     """A run as users start it, with its folder and all its logs.
 
     counted: what its speed is of, `episodes` or `steps`.
     learn_steps: its return, if asked for, is that of the last episodes after so many at least.
+    watching: who looks at it meanwhile; what that gives tells which share of the time it took.
     """
     with tempfile.TemporaryDirectory() as place, closing(RunFolder(Path(place) / "run")) as folder:
         run = Run(config, folder)
@@ -142,9 +146,14 @@ def training(
         try:
             measure(0.0)
             run.watch.seconds = dict.fromkeys(run.seconds, 0.0)
-            yield Opened(measure, facts)
+            with watching(run) as told:
+                yield Opened(measure, lambda: facts() | watching_share(told))
         finally:
             run.recipe.close()
+
+
+def watching_share(told: Any) -> dict[str, float]:
+    return {"watching_share": round(told(), 5)} if callable(told) else {}
 
 
 @contextmanager
