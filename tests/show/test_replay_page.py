@@ -32,6 +32,15 @@ def test_a_page_shows_its_episode(
     assert page.title().endswith(f"return {told.trajectory['plays'][-1]['return']:.1f}")
 
 
+def test_the_head_says_which_episode_it_is(open_page: OpenPage) -> None:
+    for seed, episode, said in (
+        (7, 12, "seed 7 · episode 12 · 2.1-leaderboard"),
+        (2**60 + 1, 0, f"seed {2**60 + 1} · 2.1-leaderboard"),
+    ):
+        page = open_page(phalanx.replay("sleep", horizon=2, seed=seed, episode=episode).page())
+        assert page.locator("[data-name=about]").text_content() == said
+
+
 def test_a_name_cannot_become_markup(open_page: OpenPage, tmp_path: Path) -> None:
     """A folder may be called anything that a run is called."""
     from phalanx.agents import agent_path

@@ -177,9 +177,9 @@
   }
 
   function header(play, episode, horizon, level) {
-    const { policy, attacker, seed, source } = play.title;
+    const { policy, attacker, seed, number: which, source } = play.title;
     const turn = el('span', { 'data-name': 'turn' });
-    const told = typeof seed === 'number' ? `seed ${seed}` : '';
+    const told = [seed == null ? '' : `seed ${seed}`, which ? `episode ${which}` : ''].filter(Boolean).join(' \u00b7 ');
     const about = [told, episode.scenario.rules, source === 'trace' ? 'recorded from the original' : ''].filter(
       Boolean,
     );

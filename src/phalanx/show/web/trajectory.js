@@ -84,8 +84,8 @@
     }
 
     get title() {
-      const { policy, attacker, seed, source } = this.record;
-      return { policy: policy ?? 'a defender', attacker: attacker ?? 'an attacker', seed, source };
+      const { policy, attacker, seed, episode, source } = this.record;
+      return { policy: policy ?? 'a defender', attacker: attacker ?? 'an attacker', seed, number: episode, source };
     }
 
     /** Red's access at the beginning, from which the network is laid out. */
