@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -209,7 +210,7 @@ def test_a_head_that_stays_away_ends_the_run_in_one_line_and_it_is_saved(tmp_pat
                     marked.kill()
     *progress, last = said.splitlines()
     assert last.startswith("phalanx: Ray is lost: its head was killed")
-    assert all(line.startswith("training") for line in progress)
+    assert all(re.match(r"training |\d\d:\d\d:\d\d ", line) for line in progress)
     assert learner.returncode == 2
     facts = json.loads((lost / "summary.json").read_text())
     _, saved = load_checkpoint(lost / "checkpoints" / "last.npz")

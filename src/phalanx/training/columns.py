@@ -58,6 +58,11 @@ UPDATES = {
     "dropped_steps": "steps of this update that were too old to learn from (`--sync-every`)",
     "collect_s": "seconds spent on playing, or on waiting for what was played",
     "learn_s": "seconds spent on learning",
+    "simulator_s": "of these seconds: environments played",
+    "policy_s": "... networks chose actions",
+    "copying_s": "... rows, rollouts and weights went from one place to another",
+    "waiting_s": "... waited for environments, samplers or threads that were still at it",
+    "logging_s": "... went into tables, events, trackers and checkpoints",
     "elapsed_s": "seconds of training so far, those before `--resume` included",
     "wall_time": "date and time of the row, UTC",
 }
@@ -110,9 +115,10 @@ SUMMARY = {
     "steps_per_s": "steps / seconds",
     "episodes_per_s": "episodes / seconds",
     "time_split.*": (
-        "shares of the seconds: `collect` (playing, or waiting for it), `learn`, and `other` "
-        "(logging, checkpoints)"
+        "shares of the learning thread's seconds: `simulator` (environments play), `policy` "
+        "(networks choose), `copying`, `waiting`, `learning`, `logging` (checkpoints too), `idle`"
     ),
+    "time_split_elsewhere.*": "the same of each sampler or worker that played aside",
     "peak_memory_mb": "highest memory of the process and its children, added up",
     **{
         f"returns.*.{name}": f"the last episodes, all of them and by kind: {words}"
