@@ -74,7 +74,7 @@ def progress_display(
         TimeRemainingColumn(),
         console=console,
         transient=True,
-        refresh_per_second=2 if view is not None else 10,
+        refresh_per_second=1 if view is not None else 10,
     )
     display.view = view
     return display

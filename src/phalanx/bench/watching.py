@@ -15,7 +15,7 @@ from phalanx.training.run import Run
 from phalanx.training.trackers import Tracker
 from phalanx.training.view import TrainingView
 
-DRAWN_S = 0.5  # how often a terminal is drawn
+DRAWN_S = 1.0  # how often a terminal is drawn
 TRIES = 10_000
 
 

@@ -319,48 +319,47 @@ class Events:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._writer: Any = None
-        self._pending: list[Any] = []  # to wake the writer's thread for each would cost more
-        self._handed = time.monotonic()
+        self._pending: list[tuple[float, int, dict[str, Any] | None]] = []
+        self._written = time.monotonic()
         self._installed = find_spec("tensorboard") is not None
 
     def add(self, step: int, numbers: dict[str, Any]) -> None:
         """One point on the curve of each of these numbers."""
-        if not self._installed:
-            return
-        from tensorboard.compat.proto.summary_pb2 import Summary
-
-        scalars = [
-            Summary.Value(tag=name, simple_value=value)
-            for name, value in numbers.items()
-            if isinstance(value, float) and value == value
-        ]
-        self._write(step=step, summary=Summary(value=scalars))
+        if self._installed:
+            self._keep(step, numbers)
 
     def forget_after(self, step: int) -> None:
         """A run went back to this step: TensorBoard drops what was written after it."""
-        if not self._installed:
-            return
-        from tensorboard.compat.proto.event_pb2 import SessionLog
+        if self._installed:
+            self._keep(step + 1, None)
 
-        self._write(step=step + 1, session_log=SessionLog(status=SessionLog.START))
+    def _keep(self, step: int, numbers: dict[str, Any] | None) -> None:
+        """Many are written at a time: to wake the writer's thread for each would cost more."""
+        self._pending.append((time.time(), step, numbers))
+        if self._writer is None or time.monotonic() - self._written > FLUSH_S:
+            self._write()
 
-    def _write(self, **fields: Any) -> None:
-        from tensorboard.compat.proto.event_pb2 import Event
-
-        self._pending.append(Event(wall_time=time.time(), **fields))
-        if self._writer is None or time.monotonic() - self._handed > FLUSH_S:
-            self._hand_over()
-
-    def _hand_over(self) -> None:
+    def _write(self) -> None:
+        from tensorboard.compat.proto.event_pb2 import Event, SessionLog
+        from tensorboard.compat.proto.summary_pb2 import Summary
         from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
         if self._writer is None:
             self._writer = EventFileWriter(str(self._folder), flush_secs=1)
-        pending, self._pending, self._handed = self._pending, [], time.monotonic()
-        for event in pending:
+        pending, self._pending, self._written = self._pending, [], time.monotonic()
+        for wall_time, step, numbers in pending:
+            event = Event(wall_time=wall_time, step=step)
+            if numbers is None:
+                event.session_log.status = SessionLog.START
+            else:
+                event.summary.value.extend(
+                    Summary.Value(tag=name, simple_value=value)
+                    for name, value in numbers.items()
+                    if isinstance(value, float) and value == value
+                )
             self._writer.add_event(event)
 
     def close(self) -> None:
         if self._writer is not None:
-            self._hand_over()
+            self._write()
             self._writer.close()

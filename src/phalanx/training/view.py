@@ -16,7 +16,7 @@ from phalanx.stopwatch import split_in_words
 from phalanx.training.run import Run
 from phalanx.training.time_split import COLLECTING
 
-EVERY_S = 0.5  # how often the facts are brought up to date at most
+EVERY_S = 0.9  # how often the facts are brought up to date at most
 POINTS = 128  # of a curve; twice as many are halved
 LABELS = 9  # characters
 RARE = 0.1  # of the episodes: kinds with fewer are told together
