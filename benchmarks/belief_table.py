@@ -131,6 +131,7 @@ def strip(nets: Any, count: int, path: int) -> None:
         net.restored &= (HARAKA_HOSTS & path) | only(OP_SERVER0)
         net.service |= ACTIVE
         net.files &= path
+        net.seen &= COMPROMISED_OF_ALL
         for host in range(NUM_HOSTS):
             if not has(path, host):
                 net.decoys[host] = net.ports[host] = 0
@@ -180,7 +181,6 @@ class BeliefTable:
     def look_up(self, nets: Any, chances: Any, add: bool = False) -> int:
         """The number of a belief; -1 if it is not there and not to be added."""
         strip(nets, len(nets), self.bits)
-        nets["seen"] &= COMPROMISED_OF_ALL
         words, which = np.unique(words_of(nets), axis=0, return_inverse=True)
         rounded = np.rint(np.bincount(which.ravel(), chances) / np.sum(chances) * self.grain)
         words, rounded = words[rounded > 0], rounded[rounded > 0]
@@ -237,7 +237,10 @@ class BeliefTable:
                 rows = np.arange(buffers[1][a], buffers[1][a + 1])
                 for shown in np.unique(seen[rows]):
                     alike = rows[seen[rows] == shown]
-                    to.append(self.look_up(out[alike], likely[alike], add=True))
+                    words = outcome_words[
+                        alike
+                    ]  # not out[alike]: numpy leaves out what pads a record
+                    to.append(self.look_up(words.view(NETWORK)[:, 0], likely[alike], add=True))
                     chances.append(float(likely[alike].sum()))
                 actions.append(action)
                 costs.append(buffers[2][a])
