@@ -1,4 +1,4 @@
-"""How near is a policy to the best play against B-line? A table of beliefs, on the same dice.
+"""A rival for policies against B-line: a table of beliefs, on the same dice.
 
 After the opening, a game against B-line is a Markov process of beliefs: lists of states with their
 chances. All beliefs that can be reached by sensible actions are listed, with chances rounded to

@@ -72,7 +72,7 @@ def test_a_run_and_an_agent_of_one_name_are_two_defenders(client: Client, folder
         {"policy": "/etc/passwd"}, {"policy": "champion", "compare": "this:that"}, {},
         {"policy": "champion", "red_agent": "x"}, {"policy": "champion", "horizon": 0},
         {"policy": "champion", "pick": "x"}, {"policy": "champion", "pick": "worst", "of": 10**9},
-        {"policy": "champion", "out": "/tmp/x"}, {"policy": "greedy"}, {"policy": "Champion+plan"},
+        {"policy": "champion", "out": "x.html"}, {"policy": "greedy"}, {"policy": "Champion+plan"},
     ],
 )  # fmt: skip
 def test_what_a_page_may_not_ask_for_is_refused(client: Client, asked: Any) -> None:
