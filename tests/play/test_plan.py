@@ -1,7 +1,6 @@
 """Planning: better than its policy where that errs, the same where it does not, and repeatable."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from phalanx.cage2.cyborg import CyborgAgent
 from phalanx.cage2.rules.scenario import ACTION_SLEEP
 from phalanx.cli.commands import main
 from phalanx.errors import ConfigError
-from phalanx.play.plan import PlanningDefender, finalists, winner
+from phalanx.play.plan import PlanningDefender, Round, rounds_of, still_hopeful, winner
 from phalanx.play.plan_config import PlanConfig
 from phalanx.play.what_if import Outcomes
 from tests.play.test_what_if import new_defender
@@ -112,9 +111,28 @@ def outcomes(*gains: Any) -> Outcomes:
 
 def test_finalists_are_the_best_that_are_worth_a_look() -> None:
     screened = outcomes([0.1, 0.1], [0.04, 0.04], [1, 0.5], [-1, 2], [0, 0])
-    some = PlanConfig(plan_gain=0.05, plan_finalists=2)
-    assert finalists(screened, some).tolist() == [10, 13, 14]
-    assert finalists(screened, replace(some, plan_finalists=9)).tolist() == [10, 13, 14, 11]
+    two = Round(2, 12, least=0.05, most=2)
+    assert still_hopeful(screened, two).tolist() == [10, 13, 14]
+    assert still_hopeful(screened, two._replace(most=None)).tolist() == [10, 13, 14, 11]
+
+
+def test_what_few_games_do_not_rule_out_is_tried_further() -> None:
+    glanced = outcomes([-0.1, 0.1], [-0.1, -0.08], [-1, 0.5])  # errors of 0.1, 0.01, 0.75
+    glance = Round(2, 12, least=0.05)
+    assert still_hopeful(glanced, glance).tolist() == [10]
+    assert still_hopeful(glanced, glance._replace(hope=1.0)).tolist() == [10, 11, 13]
+
+
+def test_rounds_grow_and_the_last_have_no_end_but_the_episodes() -> None:
+    rounds = rounds_of(PlanConfig(plan_screen=48, plan_turns=12, plan_confirm=192), has_critic=True)
+    assert [(one.games, one.turns) for one in rounds] == [
+        (16, 12),
+        (48, 12),
+        (48, None),
+        (192, None),
+    ]
+    unclosed = rounds_of(PlanConfig(plan_screen=2, plan_turns=12), has_critic=False)
+    assert [(one.games, one.turns) for one in unclosed[:2]] == [(2, 36), (2, 36)]
 
 
 def test_the_winner_is_the_best_of_those_that_are_surely_better() -> None:

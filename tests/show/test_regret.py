@@ -16,9 +16,9 @@ from phalanx.learn.compiled.policy import Policy
 from phalanx.play.evaluate_config import EvaluateConfig
 from phalanx.play.players import open_players
 from phalanx.play.trained import TrainedDefender
-from phalanx.play.what_if import Outcomes, Question, WhatIf
+from phalanx.play.what_if import LEAST_STATE, Outcomes, Question, WhatIf
 from phalanx.show.episode import Chosen, Episode, record_episode
-from phalanx.show.regret import LEAST_STATE, Heard, LookBack, budget_of, candidates, look_back
+from phalanx.show.regret import Heard, LookBack, budget_of, candidates, look_back
 from tests.cage2.game import Game
 
 RULES = "2.1-leaderboard"

@@ -3,7 +3,7 @@
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ from phalanx.errors import ConfigError
 from phalanx.play import trained
 from phalanx.play.plan_config import PlanConfig, base_of, is_planned
 from phalanx.play.trained import TrainedDefender, check_shown
-from phalanx.play.what_if import Knowledge, Outcomes, Question, WhatIf, check_askable
+from phalanx.play.what_if import LEAST_STATE, Knowledge, Outcomes, Question, WhatIf, check_askable
 from phalanx.training.recipe import Network
 
 DICE = 0x9E37  # of planning; those of the game are others of the same seed
@@ -45,6 +45,20 @@ class Spent:
         }
 
 
+class Round(NamedTuple):
+    """Games that actions are tried in, and which of them are tried further."""
+
+    games: int
+    turns: int | None
+    """that a game has; None: all to its end"""
+    hope: float = 0.0
+    """standard errors by which these games may be wrong"""
+    least: float = 0.0
+    """points by which an action must do better than the policy's own, if they are"""
+    most: int | None = None
+    """actions that are tried further; None: all"""
+
+
 class PlanningDefender:
     """Plays what a policy would, unless games from what can be known show a better action.
 
@@ -53,9 +67,10 @@ class PlanningDefender:
     actions = defender.act(obs, masks=masks)    # once in each turn
 
     In each decision the policy's most likely actions are screened in short games that begin in
-    states drawn from the exact belief, all with the same dice; those that seem better than the
-    policy's own are played to the end, and the best is chosen if its gain is beyond chance. After a
-    turn that no attacker of the prior explains, the policy plays alone.
+    states drawn from the exact belief, all with the same dice: a few for all, more for those that
+    may be better than the policy's own. What still seems better is played to the end, and the best
+    is chosen if its gain is beyond chance. After a turn that no attacker of the prior explains, the
+    policy plays alone.
     """
 
     def __init__(
@@ -118,7 +133,10 @@ class PlanningDefender:
         """What is known in this turn: of episodes that begin, or by the bits of the last turn."""
         size = len(obs)
         if self._known is None:
-            self._ask = WhatIf(self.base, self.settings.plan_horizon, self._num_threads)
+            self._ask = WhatIf(
+                self.base, self.settings.plan_horizon, self._num_threads, LEAST_STATE
+            )
+            self._rounds = rounds_of(self.settings, has_critic=bool(self._ask.value_scale))
             self._streams = [_stream(self._seed, self._first + i) for i in range(size)]
             self._known = Knowledge(
                 size, observation=self.observation, rules=self.rules, prior=self.prior,
@@ -135,27 +153,27 @@ class PlanningDefender:
 
     def _improve(self, known: Knowledge, ranked: npt.NDArray[Any], actions: Actions) -> None:
         """Put better actions in the place of the policy's own."""
-        s, number = self.settings, 2 * known.turn
         asked = [
-            Question(i, candidates(ranked[i], known[i], s.plan_candidates), stream, number)
+            Question(i, candidates(ranked[i], known[i], self.settings.plan_candidates), stream, 0)
             for i, stream in enumerate(self._streams)
             if known[i].surprises == 0
         ]
         asked = [one for one in asked if len(one.actions) > 1]
         self.spent.planned += len(asked)
-        if not asked:
-            return
-        turns = s.plan_turns if self._ask.value_scale else UNCLOSED * s.plan_turns
-        screened = self._ask(known, asked, s.plan_screen, turns)
-        asked = [
-            one._replace(actions=finalists(seen, s), number=number + 1)
-            for one, seen in zip(asked, screened, strict=True)
-        ]
-        asked = [one for one in asked if len(one.actions) > 1]
-        if not asked:
-            return
-        for one, seen in zip(asked, self._ask(known, asked, s.plan_confirm), strict=True):
-            best = winner(seen, s.plan_margin)
+        for number, part in enumerate(self._rounds, len(self._rounds) * known.turn):
+            if not asked:
+                return
+            asked = [one._replace(number=number) for one in asked]
+            answers = self._ask(known, asked, part.games, part.turns)
+            if part is self._rounds[-1]:
+                break
+            asked = [
+                one._replace(actions=still_hopeful(seen, part))
+                for one, seen in zip(asked, answers, strict=True)
+            ]
+            asked = [one for one in asked if len(one.actions) > 1]
+        for one, seen in zip(asked, answers, strict=True):
+            best = winner(seen, self.settings.plan_margin)
             self.spent.changed += best != 0
             actions[one.owner] = one.actions[best]
 
@@ -187,11 +205,27 @@ def candidates(ranked: npt.NDArray[Any], belief: BeliefView, count: int) -> Acti
     return np.array([action for action in both if np.isfinite(ranked[action])], np.int64)
 
 
-def finalists(screened: Outcomes, settings: PlanConfig) -> Actions:
-    """The policy's own action, and those that did better by what is worth a look, the best first"""
-    gains = screened.means - screened.means[0]
-    better = np.argsort(-gains, kind="stable")[: settings.plan_finalists]
-    return screened.actions[[0, *(k for k in better if gains[k] > settings.plan_gain)]]
+def rounds_of(settings: PlanConfig, has_critic: bool) -> tuple[Round, ...]:
+    """Few short games for all actions, more for those that may be better, then whole games."""
+    s = settings
+    turns = s.plan_turns if has_critic else UNCLOSED * s.plan_turns
+    glance, look = max(2, s.plan_screen // 3), max(2, s.plan_confirm // 4)
+    return (
+        Round(glance, turns, hope=2.0, least=s.plan_gain),
+        Round(s.plan_screen, turns, least=s.plan_gain, most=s.plan_finalists),
+        Round(look, None, hope=0.5),
+        Round(s.plan_confirm, None),
+    )
+
+
+def still_hopeful(seen: Outcomes, played: Round) -> Actions:
+    """The policy's own action, and those that may be better by what is worth a look, best first."""
+    gains = seen.returns - seen.returns[0]
+    errors = gains.std(axis=1, ddof=1) / played.games**0.5
+    means = gains.mean(axis=1)
+    best = np.argsort(-means, kind="stable")[: played.most]
+    hoped = means + played.hope * errors
+    return seen.actions[[0, *(k for k in best if k and hoped[k] > played.least)]]
 
 
 def winner(played: Outcomes, margin: float) -> int:

@@ -40,7 +40,7 @@ class PlanConfig:
     """actions that are tried in each decision: the policy's most likely ones, and besides them
     Restore, Remove and Analyse of hosts that red may be on"""
     plan_screen: Annotated[int, Within(2, MOST_GAMES), PLANNED] = 48
-    """short games for each, all with the same dice"""
+    """short games for each that a third as many do not rule out, all with the same dice"""
     plan_turns: Annotated[int, Within(1, MAX_HORIZON), PLANNED] = 12
     """turns of a short game; then the critic says what is to come. Three times as many if there is
     no critic that counts as planning does"""
@@ -49,7 +49,7 @@ class PlanConfig:
     plan_finalists: Annotated[int, Within(1, 144), PLANNED] = 3
     """actions that go on at most, the best; these are played to the end"""
     plan_confirm: Annotated[int, Within(2, MOST_GAMES), PLANNED] = 192
-    """games to the end for each"""
+    """games to the end for each that a quarter as many do not rule out"""
     plan_margin: Annotated[float, Within(0, 100), PLANNED] = 2.0
     """standard errors by which an action must be better than the policy's own to be played"""
     plan_horizon: Annotated[tuple[int, ...], Within(1, MAX_HORIZON), PLANNED] = ()

@@ -31,6 +31,9 @@ from phalanx.play.trained import TrainedDefender
 from phalanx.statistics import interval
 
 MOST_GAMES = 2**16  # for one question
+# States that are less likely are left out of the policy's belief while it plays on: that is seven
+# times as fast against Meander, and of 6,400 decisions of the champion it changed none.
+LEAST_STATE = 1e-4
 
 Actions = npt.NDArray[np.int64]
 Returns = npt.NDArray[np.float64]

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from phalanx.cage2.rules.scenario import ANALYSE, NUM_HOSTS, REMOVE, RESTORE, USER0
-from phalanx.play.what_if import Outcomes, Question, WhatIf
+from phalanx.play.what_if import LEAST_STATE, Outcomes, Question, WhatIf
 from phalanx.show.episode import Episode
 from phalanx.statistics import half_width
 
@@ -24,9 +24,6 @@ WORTH = 0.05  # points that are worth more games
 DICE = 0xD1CE  # of these games; those of the episode are others of the same seed
 SCREENED, CONFIRMED, SETTLED = range(3)  # each with dice of its own
 AT_ONCE = 100_000  # games
-# States that are less likely are left out of the policy's belief while it plays on: that is seven
-# times as fast against Meander, and of 6,400 decisions of the champion it changed none.
-LEAST_STATE = 1e-4
 
 Actions = npt.NDArray[np.int64]
 Heard = Callable[[str, int, int], None]

@@ -15,9 +15,8 @@ from phalanx.cage2.env import one_action
 from phalanx.cage2.history import History
 from phalanx.cage2.rules.observation import NUM_BITS
 from phalanx.play.trained import TrainedDefender, load_defender
-from phalanx.play.what_if import Knowledge, Question, WhatIf
+from phalanx.play.what_if import LEAST_STATE, Knowledge, Question, WhatIf
 from phalanx.show.policy_view import PolicyView
-from phalanx.show.regret import LEAST_STATE
 from phalanx.statistics import interval
 from phalanx.ui.live_game import LiveGame
 

@@ -222,26 +222,27 @@ def keep(beliefs: Beliefs, i: int, side: int, found: int, share: float) -> int:
 
 
 @rule
-def drop_unlikely(beliefs: Beliefs, i: int, least: float) -> None:
-    """Leave out states that are less likely than `least`, which is below 1 / CAPACITY.
+def copy_likely(source: Beliefs, i: int, target: Beliefs, j: int, least: float) -> None:
+    """Copy a belief, without states that are less likely than `least`, which is below 1 / CAPACITY.
 
     Games that are played on by the thousand save most of a belief's time so, and a defender plays
     nearly all of them as it would anyway.
     """
-    standing = beliefs.standing[i]
-    side, kept, total = number(standing.side), 0, 0.0
-    words, weights = beliefs.words[i, side], beliefs.weights[i, side]
-    for k in range(standing.count):
-        weight = weights[k]
+    side, kept, total = number(source.standing[i].side), 0, 0.0
+    count = number(source.standing[i].count)
+    words, weights = target.words[j, side], target.weights[j, side]
+    for k in range(count):
+        weight = source.weights[i, side, k]
         if weight >= least:
-            if kept < k:
-                copy_state(words[k], words[kept])
+            copy_state(source.words[i, side, k], words[kept])
             weights[kept] = weight
             kept += 1
             total += weight
-    for k in range(kept):
-        weights[k] /= total
-    standing.count = kept
+    if kept < count:
+        for k in range(kept):
+            weights[k] /= total
+    target.standing[j] = source.standing[i]
+    target.standing[j].count = kept
 
 
 @rule

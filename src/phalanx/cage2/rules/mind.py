@@ -12,7 +12,7 @@ from phalanx.cage2.rules.belief import (
     be_certain,
     begin_belief,
     believe,
-    drop_unlikely,
+    copy_likely,
     make_beliefs,
     write_belief,
 )
@@ -90,9 +90,11 @@ def believe_if_any(beliefs: Beliefs | None, i: int, action: int, seen: int) -> N
 
 
 @rule
-def drop_unlikely_if_any(beliefs: Beliefs | None, i: int, least: float) -> None:
-    if beliefs is not None:
-        drop_unlikely(beliefs, i, least)
+def copy_likely_if_any(
+    source: Beliefs | None, i: int, target: Beliefs | None, j: int, least: float
+) -> None:
+    if source is not None and target is not None:
+        copy_likely(source, i, target, j, least)
 
 
 @rule

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from phalanx.cage2.rules.belief import Beliefs, Prior, words_of
-from phalanx.cage2.rules.mind import Minds, drop_unlikely_if_any, make_minds
+from phalanx.cage2.rules.belief import Prior, words_of
+from phalanx.cage2.rules.mind import Minds, copy_likely_if_any, make_minds
 from phalanx.cage2.rules.network import NETWORK
 from phalanx.cage2.rules.observation import write_truth
 from phalanx.cage2.rules.scenario import HOST_OF_ACTION
@@ -95,19 +95,10 @@ def play_on(
 
 
 @rule
-def copy_mind(source: Minds, i: int, target: Minds, k: int) -> None:
+def copy_mind(source: Minds, i: int, target: Minds, j: int, least: float) -> None:
     if source.kind:
-        target.memories[k] = source.memories[i]
-    copy_belief_if_any(source.beliefs, i, target.beliefs, k)
-
-
-@rule
-def copy_belief_if_any(source: Beliefs | None, i: int, target: Beliefs | None, k: int) -> None:
-    if source is not None and target is not None:
-        side, count = number(source.standing[i].side), number(source.standing[i].count)
-        target.standing[k] = source.standing[i]
-        target.words[k, side, :count] = source.words[i, side, :count]
-        target.weights[k, side, :count] = source.weights[i, side, :count]
+        target.memories[j] = source.memories[i]
+    copy_likely_if_any(source.beliefs, i, target.beliefs, j, least)
 
 
 @kernel
@@ -135,7 +126,7 @@ def play_on_blocks(
         for k in range(rows):
             owner = starts.owners[start + k]
             desks.words[first + k] = starts.words[start + k]
-            copy_mind(starts.minds, owner, games.minds, first + k)
+            copy_mind(starts.minds, owner, games.minds, first + k, counted.least)
             games.condition[first + k] = starts.told[owner]
             write_mask(games, games.nets[first + k], masks[k])
         playing = rows
@@ -156,7 +147,8 @@ def play_on_blocks(
                     action = number(games.actions[most_likely(logits[k], masks[k])])
                 tenths, _no_order = play_one(games, net, first + k, action)
                 if counted.least:
-                    drop_unlikely_if_any(games.minds.beliefs, first + k, counted.least)
+                    beliefs, i = games.minds.beliefs, first + k
+                    copy_likely_if_any(beliefs, i, beliefs, i, counted.least)
                 write_mask_of_host(net, number(HOST_OF_ACTION[action]), games.outputs, masks[k])
                 returns[start + k] -= counted.weights[turn] * tenths / 10.0
                 if turn + 1 < last:
