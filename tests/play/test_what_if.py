@@ -8,7 +8,8 @@ import numpy.typing as npt
 import pytest
 
 from phalanx.cage2.batch import Batch
-from phalanx.cage2.rules.belief import words_of
+from phalanx.cage2.rules.belief import copy_likely, words_of
+from phalanx.cage2.rules.mind import is_same_mind
 from phalanx.cage2.rules.observation import OBS_SIZES, TRUTH_SIZE
 from phalanx.cage2.rules.scenario import NUM_ACTIONS, action_index, useful_actions
 from phalanx.cage2.settings import DEFAULT_PRIOR
@@ -17,7 +18,7 @@ from phalanx.errors import ConfigError
 from phalanx.learn.cage2.play_on import Counted, Starts, make_desks, play_on
 from phalanx.learn.compiled.policy import Policy
 from phalanx.play.plan import PlanningDefender
-from phalanx.play.trained import TrainedDefender
+from phalanx.play.trained import TrainedDefender, load_defender
 from phalanx.play.what_if import Knowledge, Question, TrueStates, WhatIf, turn_weights
 
 KINDS = ("bits", "history", "memory", "belief")
@@ -63,7 +64,8 @@ def test_playing_on_from_a_state_is_the_game_itself(kind: str) -> None:
     batch, known = in_mid_episode(defender)
     first = defender.act(batch.shown.obs, masks=batch.action_masks())
     told = np.full((5, 1), 0.5, np.float32)
-    starts = Starts(words_of(batch.nets).copy(), np.arange(5), first, known.minds, told)
+    nets, rows = words_of(batch.nets).copy(), np.arange(5)
+    starts = Starts(nets, rows, rows, first, known.minds, told)
     weights = np.linspace(1, 3, 30)
     assert defender.policy is not None
     desks = make_desks(2, batch.kind, defender.policy.actions, defender.useful, 1)
@@ -106,6 +108,25 @@ def test_equal_actions_have_equal_games_whoever_else_is_asked_and_on_any_threads
         assert np.array_equal(alone.returns, one.returns)
     other = WhatIf(defender)(known, [asked[0]._replace(number=3)], games=60)[0]
     assert not np.array_equal(other.returns, together[0].returns)
+
+
+@pytest.mark.parametrize("least", [0.0, 1e-4])
+@pytest.mark.parametrize("kind", [*KINDS, "champion"])
+def test_an_action_brings_the_same_alone_and_beside_others(kind: str, least: float) -> None:
+    defender = new_defender(kind) if kind in KINDS else load_defender(kind)
+    _, known = in_mid_episode(defender)
+    verbs = ("Analyse", "Remove", "Restore", "DecoyApache")
+    tried = np.array([0, *(action_index(verb, "User2") for verb in verbs)])
+    ask = WhatIf(defender, least=least)
+    for turns in (None, 5):  # to the end, and closed by the critic
+        beside = ask(known, [Question(i, tried, 5, 2) for i in range(5)], 40, turns)
+        for k, action in enumerate(tried):
+            alone = ask(known, [Question(i, np.array([action]), 5, 2) for i in range(5)], 40, turns)
+            for one, other in zip(alone, beside, strict=True):
+                assert np.array_equal(one.returns[0], other.returns[k])
+    assert any(len(set(one.means.tolist())) > 1 for one in beside)
+    assert any((one.returns[1:] == one.returns[0]).any() for one in beside)
+    ask.close()
 
 
 def test_games_begin_in_each_state_as_often_as_it_is_likely() -> None:
@@ -198,3 +219,29 @@ def test_unlikely_states_are_left_out_of_a_belief_that_is_played_on() -> None:
     )
     assert np.array_equal(exact, same)
     assert not np.array_equal(exact, other)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_minds_are_the_same_if_all_that_they_will_show_is(kind: str) -> None:
+    _, known = in_mid_episode(new_defender(kind))
+    minds = known.minds
+    if minds.kind:
+        minds.memories[1] = minds.memories[0]
+    if minds.beliefs is not None:
+        copy_likely(minds.beliefs, 0, minds.beliefs, 1, 0.0)
+        assert minds.beliefs.standing["count"][0] > 1
+    assert is_same_mind(minds, 0, 1)
+    fields = ["decoys"] if kind == "belief" else ["decoys", "remove_turn", "exploits", "scan_turn"]
+    for field in fields if minds.kind else []:
+        minds.memories[field][1, 3] += 1
+        assert not is_same_mind(minds, 0, 1)
+        minds.memories[field][1, 3] -= 1
+    if minds.beliefs is not None:
+        side = minds.beliefs.standing["side"][1]
+        minds.beliefs.weights[1, side, 1] += 1e-6
+        assert not is_same_mind(minds, 0, 1)
+        minds.beliefs.weights[1, side, 1] -= 1e-6
+        minds.beliefs.states[1, side, 1]["known"] ^= 1
+        assert not is_same_mind(minds, 0, 1)
+        minds.beliefs.states[1, side, 1]["known"] ^= 1
+    assert is_same_mind(minds, 0, 1)

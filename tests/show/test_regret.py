@@ -18,7 +18,7 @@ from phalanx.play.players import open_players
 from phalanx.play.trained import TrainedDefender
 from phalanx.play.what_if import LEAST_STATE, Outcomes, Question, WhatIf
 from phalanx.show.episode import Chosen, Episode, record_episode
-from phalanx.show.regret import Heard, LookBack, budget_of, candidates, look_back
+from phalanx.show.regret import Heard, LookBack, candidates, look_back
 from tests.cage2.game import Game
 
 RULES = "2.1-leaderboard"
@@ -220,8 +220,8 @@ def regrets(better: dict[int, float], turns: int) -> Any:
     episode: Any = SimpleNamespace(recorder=recorder, chances=[chances] * turns, states=states)
     ask: Any = Noise(better, seed=7)
     silent: Heard = lambda *_: None  # noqa: E731
-    LookBack(episode, ask, budget_of(100), silent).at(range(turns))
-    assert ask.rounds == {33: {0}, 100: {1}, 200: {2}}  # each round has dice of its own
+    LookBack(episode, ask, 100, silent).at(range(turns))
+    assert ask.rounds == {100: {0}, 200: {1}}  # each round has dice of its own
     return np.array([answers[t] for t in range(turns)])
 
 

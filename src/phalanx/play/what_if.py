@@ -214,19 +214,24 @@ class WhatIf:
         policy = networks_of(self.defender)
         begun = [_begin(known[one.owner], one, games) for one in questions]
         counts = [len(one.actions) for one in questions]
+        lengths = np.multiply(counts, games)
         starts = Starts(
-            np.concatenate([np.tile(w, (n, 1)) for w, n in zip(begun, counts, strict=True)]),
-            np.repeat([one.owner for one in questions], np.multiply(counts, games)),
-            np.repeat(np.concatenate([one.actions for one in questions]), games),
+            np.concatenate([w.repeat(n, axis=0) for w, n in zip(begun, counts, strict=True)]),
+            np.repeat(np.arange(games * len(questions)), np.repeat(counts, games)),
+            np.repeat([one.owner for one in questions], lengths),
+            np.concatenate([np.tile(one.actions, games) for one in questions]),
             known.minds,
             np.ascontiguousarray(self.defender.told(known.size, self.defender.orders), np.float32),
         )
         limit = len(self.weights) if turns is None else turns
         value_scale = 0.0 if turns is None else self.value_scale
         counted = Counted(self.weights, limit, value_scale, self.least)
-        returns = play_on(self._team, self._desks, policy, starts, counted).reshape(-1, games)
-        parts = np.split(returns, np.cumsum(counts)[:-1])
-        return [Outcomes(one.actions, part) for one, part in zip(questions, parts, strict=True)]
+        returns = play_on(self._team, self._desks, policy, starts, counted)
+        parts = np.split(returns, np.cumsum(lengths)[:-1])
+        return [
+            Outcomes(one.actions, part.reshape(games, -1).T.copy())
+            for one, part in zip(questions, parts, strict=True)
+        ]
 
     def close(self) -> None:
         self._team.close()

@@ -18,31 +18,14 @@ from phalanx.statistics import half_width
 
 TREATMENTS = (RESTORE, REMOVE, ANALYSE)
 LIKELY, LEAST_LIKELY = 5, 0.03  # of a policy's own actions; two are tried however unlikely
-FINALISTS = 2  # that are played often, beside the action that was played
-HOPE = 2.0  # standard errors by which the first games may be wrong
-WORTH = 0.05  # points that are worth more games
 DICE = 0xD1CE  # of these games; those of the episode are others of the same seed
-SCREENED, CONFIRMED, SETTLED = range(3)  # each with dice of its own
+TRIED, SETTLED = range(2)  # each with dice of its own
+MORE = 2  # times as many games settle whether the best of the others is better
 AT_ONCE = 100_000  # games
 
 Actions = npt.NDArray[np.int64]
 Heard = Callable[[str, int, int], None]
 """hears what is done, how much of it, and of how much"""
-
-
-class Budget(NamedTuple):
-    """Games for each action of a turn."""
-
-    screen: int
-    """for all that are tried"""
-    confirm: int
-    """for those that may be better than what was played"""
-    settle: int
-    """for the best of them, if it seems to be better"""
-
-
-def budget_of(games: int) -> Budget:
-    return Budget(games // 3, games, 2 * games)
 
 
 def look_back(
@@ -54,8 +37,8 @@ def look_back(
 ) -> None:
     """Write into an episode what each turn's other actions would have brought, and its regret.
 
-    games: for each action that may be better than the one that was played; a third of them for
-    others, and twice as many, new ones, to settle whether the best is.
+    games: for each action; twice as many, new ones, to settle whether the best of them is better
+    than the one that was played.
     turns: which, counted from 0; all that were played if not given.
     """
     policy, horizon = episode.policy, episode.recorder.horizon
@@ -64,7 +47,7 @@ def look_back(
         policy = policy.following(np.full(episode.states.size, episode.order))
     ask = WhatIf(policy, (horizon,), num_threads, LEAST_STATE)
     try:
-        LookBack(episode, ask, budget_of(games), heard).at(
+        LookBack(episode, ask, games, heard).at(
             range(len(episode.recorder.turns)) if turns is None else turns
         )
     finally:
@@ -72,27 +55,21 @@ def look_back(
 
 
 class LookBack:
-    """Three rounds of games: few for all actions, more for the hopeful, most for the best."""
+    """Two rounds of games: for all actions of a turn, and for the best if it seems to be better."""
 
-    def __init__(self, episode: Episode, ask: WhatIf, budget: Budget, heard: Heard) -> None:
-        self.episode, self.ask, self.budget, self.heard = episode, ask, budget, heard
+    def __init__(self, episode: Episode, ask: WhatIf, games: int, heard: Heard) -> None:
+        self.episode, self.ask, self.games, self.heard = episode, ask, games, heard
 
     def at(self, turns: Sequence[int]) -> None:
         recorder = self.episode.recorder
         asked = [Question(t, candidates(self.episode, t), self._stream(t), 0) for t in turns]
-        rounds = [self._play("trying actions", asked, self.budget.screen, SCREENED)]
-        asked = [
-            one._replace(actions=finalists(rounds[0][one.owner]))
-            for one in asked
-            if one.owner in rounds[0]
-        ]
-        rounds.append(self._play("confirming", asked, self.budget.confirm, CONFIRMED))
+        rounds = [self._play("trying actions", asked, self.games, TRIED)]
         asked = [
             one._replace(actions=seen.actions[[0, best(seen)]])
             for one in asked
-            if (seen := rounds[1].get(one.owner)) is not None and gain(seen, best(seen)).low > 0
+            if (seen := rounds[0].get(one.owner)) is not None and gain(seen, best(seen)).low > 0
         ]
-        rounds.append(self._play("settling", asked, self.budget.settle, SETTLED))
+        rounds.append(self._play("settling", asked, MORE * self.games, SETTLED))
         for turn in turns:
             answers = [answers[turn] for answers in rounds if turn in answers]
             if answers:
@@ -143,16 +120,6 @@ def candidates(episode: Episode, turn: int) -> Actions:
     tried += likely[chances[likely] > 0].tolist()
     tried += treated.ravel().tolist()
     return np.array(list(dict.fromkeys(tried)), np.int64)
-
-
-def finalists(seen: Outcomes) -> Actions:
-    """The action that was played, and the best of those that may be better by what is worth it."""
-    gains = seen.returns[1:] - seen.returns[0]
-    errors = gains.std(axis=1, ddof=1) / gains.shape[1] ** 0.5
-    means = gains.mean(axis=1)
-    order = np.argsort(-means, kind="stable")
-    hopeful = [k for k in order if means[k] + HOPE * errors[k] > WORTH]
-    return seen.actions[[0, *(1 + k for k in hopeful[:FINALISTS])]]
 
 
 def best(seen: Outcomes) -> int:

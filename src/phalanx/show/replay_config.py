@@ -67,8 +67,8 @@ class ReplayConfig(PlanConfig):
     """find out what other actions would have brought, by games from the true state of each turn;
     default: where a trained policy of phalanx's own networks plays"""
     games: Annotated[int, Within(8, MAX_GAMES), ASKED] = 200
-    """games for each action that may be better than the one that was played; a third of them for
-    others, and twice as many more where the best seems to be better"""
+    """games for each action, and twice as many more where the best seems to be better than the one
+    that was played"""
 
     section("output")
     out: Path = Path("replay.html")

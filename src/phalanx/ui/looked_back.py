@@ -14,7 +14,7 @@ from phalanx.ui.jobs import Tell
 from phalanx.ui.live_game import PLAYER, LiveGame
 
 GAMES = 200
-ROUNDS = {"trying actions": 0.1, "confirming": 0.5, "settling": 0.8}  # where each begins, of all
+ROUNDS = {"trying actions": 0.1, "settling": 0.8}  # where each begins, of all
 
 
 def looked_back(game: LiveGame, tell: Tell) -> dict[str, Any]:

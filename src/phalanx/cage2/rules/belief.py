@@ -26,6 +26,7 @@ PLANNED = CAPACITY  # where a state stands after blue's move, with red's move pl
 PLAYED = CAPACITY + 1  # ... and after red's
 ROOM = CAPACITY + 2
 MANY_SURPRISES = 4
+ROUNDING = 1e-9  # of a state's chance
 WORDS = NETWORK.itemsize // 8  # of a state
 SEEN_SHELL, UNSEEN_SHELL = 0, LOADED - 1  # dice of detection
 
@@ -243,6 +244,22 @@ def copy_likely(source: Beliefs, i: int, target: Beliefs, j: int, least: float) 
             weights[k] /= total
     target.standing[j] = source.standing[i]
     target.standing[j].count = kept
+
+
+@rule
+def is_same_belief(beliefs: Beliefs, i: int, j: int) -> bool:
+    """Whether two beliefs hold the same states in the same order, but for rounding."""
+    one, other = beliefs.standing[i], beliefs.standing[j]
+    if one.count != other.count or one.surprises != other.surprises:
+        return False
+    for k in range(one.count):
+        difference = beliefs.weights[i, one.side, k] - beliefs.weights[j, other.side, k]
+        if abs(difference) > ROUNDING:
+            return False
+        for w in range(WORDS):
+            if beliefs.words[i, one.side, k, w] != beliefs.words[j, other.side, k, w]:
+                return False
+    return True
 
 
 @rule

@@ -13,6 +13,7 @@ from phalanx.cage2.rules.belief import (
     begin_belief,
     believe,
     copy_likely,
+    is_same_belief,
     make_beliefs,
     write_belief,
 )
@@ -24,6 +25,8 @@ from phalanx.cage2.rules.observation import (
     OPEN_SIZE,
     TRUE,
     forget,
+    is_same_memory,
+    is_same_to_belief,
     remember,
     write_what_is_seen,
 )
@@ -107,3 +110,22 @@ def be_certain_if_any(beliefs: Beliefs | None, i: int, net: Network) -> None:
 def write_belief_if_any(beliefs: Beliefs | None, i: int, row: Any) -> None:
     if beliefs is not None:
         write_belief(beliefs, i, row[OPEN_SIZE:])
+
+
+@rule
+def is_same_mind(minds: Minds, i: int, j: int) -> bool:
+    """Whether two networks' blue will always see the same, if the same happens to both."""
+    if minds.kind >= TRUE:
+        is_same = is_same_to_belief(minds.memories[i], minds.memories[j])
+    elif minds.kind:
+        is_same = is_same_memory(minds.memories[i], minds.memories[j])
+    else:
+        is_same = True
+    return is_same and is_same_belief_if_any(minds.beliefs, i, j)
+
+
+@rule
+def is_same_belief_if_any(beliefs: Beliefs | None, i: int, j: int) -> bool:
+    if beliefs is not None:
+        return is_same_belief(beliefs, i, j)
+    return True

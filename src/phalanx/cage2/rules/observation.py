@@ -229,6 +229,33 @@ def remember(memory: Memory, action: int, seen: int) -> None:
 
 
 @rule
+def is_same_memory(one: Memory, other: Memory) -> bool:
+    """Whether two memories will always show the same, if the same happens to both."""
+    for host in range(NUM_HOSTS):
+        if (
+            one.scan_turn[host] != other.scan_turn[host]
+            or one.exploit_turn[host] != other.exploit_turn[host]
+            or one.remove_turn[host] != other.remove_turn[host]
+            or one.restore_turn[host] != other.restore_turn[host]
+            or one.exploits[host] != other.exploits[host]
+            or one.decoys_found[host] != other.decoys_found[host]
+        ):
+            return False
+    is_same = one.last_action == other.last_action and one.style == other.style
+    return is_same and is_same_to_belief(one, other)
+
+
+@rule
+def is_same_to_belief(one: Memory, other: Memory) -> bool:
+    """The same, of what a `belief` observation shows of a memory."""
+    for host in range(NUM_HOSTS):
+        is_restored, is_other = one.restore_turn[host] > 0, other.restore_turn[host] > 0
+        if one.decoys[host] != other.decoys[host] or is_restored != is_other:
+            return False
+    return one.turn == other.turn
+
+
+@rule
 def style_of(memory: Memory, active: int) -> int:
     """Who scans a first host in turn 2 either stays with it in turn 3, or goes on to another."""
     style = UNTOLD

@@ -3,6 +3,10 @@
 Thousands of short games begin where a few defenders stand. So what a defender keeps from turn to
 turn is not copied for all of them: a thread has a desk of one block of networks, copies onto it
 what the block's games begin with, plays them to their end, and takes the next block.
+
+Most actions make little difference: a few turns later all is as it would have been. So games that
+begin alike but for their first action lie beside each other, and one that has become the same as
+the first of them is not played any further: it brings from there on what the first does.
 """
 
 from typing import Any, NamedTuple
@@ -10,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from phalanx.cage2.rules.belief import Prior, words_of
-from phalanx.cage2.rules.mind import Minds, copy_likely_if_any, make_minds
+from phalanx.cage2.rules.belief import WORDS, Prior, words_of
+from phalanx.cage2.rules.mind import Minds, copy_likely_if_any, is_same_mind, make_minds
 from phalanx.cage2.rules.network import NETWORK
 from phalanx.cage2.rules.observation import write_truth
 from phalanx.cage2.rules.scenario import HOST_OF_ACTION
@@ -32,6 +36,10 @@ from phalanx.learn.compiled.distributions import most_likely
 from phalanx.learn.compiled.mlp import forward, join_columns
 from phalanx.learn.compiled.policy import Networks, Policy
 
+ROWS = 32  # that the networks are asked of at a time: a product's last digits depend on its shape
+
+Floats64 = npt.NDArray[np.float64]
+
 
 class Desks(NamedTuple):
     """Room for one block of networks for each thread, and a word-wise view of them."""
@@ -44,6 +52,7 @@ class Starts(NamedTuple):
     """Where R games begin."""
 
     words: npt.NDArray[np.uint64]  # [R, words] records of NETWORK: the states, with their dice
+    families: npt.NDArray[np.int64]  # [R] equal for neighbours that begin alike, dice and all
     owners: npt.NDArray[np.int64]  # [R] the row of `minds` and `told` of the defender who plays it
     actions: npt.NDArray[np.int64]  # [R] its first action
     minds: Minds  # what each defender has kept so far
@@ -101,11 +110,26 @@ def copy_mind(source: Minds, i: int, target: Minds, j: int, least: float) -> Non
     copy_likely_if_any(source.beliefs, i, target.beliefs, j, least)
 
 
+@rule
+def is_same_game(desks: Desks, i: int, j: int) -> bool:
+    """Whether two games are the same from here on: state, dice, and what the defender knows."""
+    for w in range(WORDS):
+        if desks.words[i, w] != desks.words[j, w]:
+            return False
+    return is_same_mind(desks.games.minds, i, j)
+
+
 @kernel
 def play_on_blocks(
-    desks: Desks, networks: Networks, starts: Starts, counted: Counted, returns: Any,
-    board: Any, task: int, thread: int,
-) -> bool:  # fmt: skip
+    desks: Desks,
+    networks: Networks,
+    starts: Starts,
+    counted: Counted,
+    returns: Floats64,
+    board: Any,
+    task: int,
+    thread: int,
+) -> bool:
     """Games from where they start to their end, a block of them at a time."""
     if not join(board, task, thread):
         return True
@@ -113,57 +137,83 @@ def play_on_blocks(
     actor, critic, _no_deviations = networks
     size, last = len(starts.actions), len(counted.weights)
     extra = critic.sizes[0] - actor.sizes[0]
-    work = np.empty(2 * BLOCK * (actor.sizes[1:].sum() + critic.sizes[1:].sum()), np.float32)
-    columns = np.empty(BLOCK * critic.sizes[0], np.float32)
-    obs = np.zeros((BLOCK, actor.sizes[0]), np.float32)
-    truth = np.zeros((BLOCK, extra), np.float32)
+    work = np.empty(2 * ROWS * (actor.sizes[1:].sum() + critic.sizes[1:].sum()), np.float32)
+    columns = np.empty(ROWS * critic.sizes[0], np.float32)
+    obs = np.zeros((ROWS, actor.sizes[0]), np.float32)
+    truth = np.zeros((ROWS, extra), np.float32)
     masks = np.empty((BLOCK, len(games.actions)), np.bool_)
+    playing = np.empty(BLOCK, np.int64)  # games that are played on, as numbers in the block
+    chosen = np.empty(BLOCK, np.int64)  # their actions
+    leader = np.empty(BLOCK, np.int64)  # the first game of the family
+    has_joined = np.empty(BLOCK, np.bool_)  # ... which it has become the same as
+    lost = np.empty(BLOCK)  # in tenths; what it has lost more than that by then, if it has joined
+    closing = np.empty(BLOCK)  # what is to come, if the game is cut
     blocks = (size + BLOCK - 1) // BLOCK
     block, helped = next_piece(board, blocks, thread, 0)
     while block >= 0:
         start = block * BLOCK
-        rows = min(BLOCK, size - start)
-        for k in range(rows):
+        count = min(BLOCK, size - start)
+        for k in range(count):
             owner = starts.owners[start + k]
             desks.words[first + k] = starts.words[start + k]
             copy_mind(starts.minds, owner, games.minds, first + k, counted.least)
             games.condition[first + k] = starts.told[owner]
             write_mask(games, games.nets[first + k], masks[k])
-        playing = rows
+            is_first = k == 0 or starts.families[start + k] != starts.families[start + k - 1]
+            leader[k] = k if is_first else leader[k - 1]
+            has_joined[k], lost[k], closing[k] = False, 0.0, 0.0
+            playing[k], chosen[k] = k, starts.actions[start + k]
         for t in range(counted.turns):
-            logits = obs  # until there are some
             if t > 0:
-                for k in range(rows):
-                    write_input(games, games.nets[first + k], first + k, obs[k])
-                logits = forward(actor, obs, work)
-            playing = 0
-            for k in range(rows):
+                for begin in range(0, count, ROWS):
+                    some = playing[begin : min(begin + ROWS, count)]
+                    for r in range(len(some)):
+                        k = some[r]
+                        write_input(games, games.nets[first + k], first + k, obs[r])
+                    logits = forward(actor, obs, work)
+                    for r in range(len(some)):
+                        best = most_likely(logits[r], masks[some[r]])
+                        chosen[some[r]] = games.actions[best]
+            still = 0
+            for n in range(count):
+                k = playing[n]
                 net = games.nets[first + k]
                 turn = number(net.turn)
                 if turn >= last:
                     continue
-                action = number(starts.actions[start + k])
-                if t > 0:
-                    action = number(games.actions[most_likely(logits[k], masks[k])])
-                tenths, _no_order = play_one(games, net, first + k, action)
+                tenths, _no_order = play_one(games, net, first + k, chosen[k])
+                net.tenths = 0  # counted here, so that games of unlike pasts can be the same
                 if counted.least:
                     beliefs, i = games.minds.beliefs, first + k
                     copy_likely_if_any(beliefs, i, beliefs, i, counted.least)
-                write_mask_of_host(net, number(HOST_OF_ACTION[action]), games.outputs, masks[k])
-                returns[start + k] -= counted.weights[turn] * tenths / 10.0
-                if turn + 1 < last:
-                    playing += 1
-            if playing == 0:
+                write_mask_of_host(net, number(HOST_OF_ACTION[chosen[k]]), games.outputs, masks[k])
+                lost[k] += counted.weights[turn] * tenths
+                if turn + 1 >= last:
+                    continue
+                if leader[k] < k and is_same_game(desks, first + leader[k], first + k):
+                    has_joined[k] = True
+                    lost[k] -= lost[leader[k]]
+                else:
+                    playing[still] = k
+                    still += 1
+            count = still
+            if count == 0:
                 break
-        if playing and counted.value_scale:
-            for k in range(rows):
-                net = games.nets[first + k]
-                write_input(games, net, first + k, obs[k])
-                if extra:
-                    write_truth(net, truth[k])
-            values = forward(critic, join_columns(obs, truth, columns), work)
-            for k in range(rows):
-                if games.nets[first + k].turn < last:
-                    returns[start + k] += values[k, 0] / counted.value_scale
+        if counted.value_scale:
+            for begin in range(0, count, ROWS):
+                some = playing[begin : min(begin + ROWS, count)]
+                for r in range(len(some)):
+                    net = games.nets[first + some[r]]
+                    write_input(games, net, first + some[r], obs[r])
+                    if extra:
+                        write_truth(net, truth[r])
+                values = forward(critic, join_columns(obs, truth, columns), work)
+                for r in range(len(some)):
+                    closing[some[r]] = values[r, 0] / counted.value_scale
+        for k in range(min(BLOCK, size - start)):
+            if has_joined[k]:
+                lost[k] += lost[leader[k]]
+                closing[k] = closing[leader[k]]
+            returns[start + k] = closing[k] - lost[k] / 10.0
         block, helped = next_piece(board, blocks, thread, helped)
     return leave(board, task, thread)
