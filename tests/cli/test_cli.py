@@ -226,6 +226,7 @@ def test_bench_measures_training_beside_its_bound(
     assert result["plain_torch_episodes_per_s"] is None  # said so, not made up
     if what == "train":
         assert 0 < result["watching_share"] < 1
+        assert 0 < result["watching_share_of_cartpoles"] < 1
         assert result["ratios"]["live view, split and sinks / nobody watches"] > 0
     products = f"matrix products alone, {count_cores()} threads"
     ratio = result["ratios"][f"training / {products}"]

@@ -58,7 +58,10 @@ def fake(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Fak
     return fake
 
 
-def test_a_tracker_hears_the_columns_of_updates_csv(tmp_path: Path, fake: Fake) -> None:
+def test_a_tracker_hears_the_columns_of_updates_csv(
+    tmp_path: Path, fake: Fake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("phalanx.training.run.TOLD_EVERY_S", 0.0)
     run = train(TrainConfig(output_dir=tmp_path, name="mine", track=fake.__name__, **SMALL))
     assert (fake.begun["project"], fake.begun["name"]) == ("phalanx", "mine")
     assert fake.begun["config"] == run.config.as_dict()
@@ -72,6 +75,15 @@ def test_a_tracker_hears_the_columns_of_updates_csv(tmp_path: Path, fake: Fake) 
             assert words == row[name]
     assert fake.finished == 1
     assert "track" not in (tmp_path / "mine" / "config.yaml").read_text()
+
+
+def test_of_many_rows_a_second_a_tracker_hears_some_and_the_last(
+    tmp_path: Path, fake: Fake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("phalanx.training.run.TOLD_EVERY_S", 1e9)
+    run = train(TrainConfig(output_dir=tmp_path, name="mine", track=fake.__name__, **SMALL))
+    assert run.updates == 3
+    assert [row["update"] for _step, row in fake.rows] == [1, 3]
 
 
 @pytest.mark.parametrize("call", ["init", "log", "finish"])

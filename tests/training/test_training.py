@@ -290,7 +290,8 @@ def test_the_number_that_was_chosen_gives_the_same_run_again(tmp_path: Path) -> 
     assert np.array_equal(again.sampler.batch.nets, chosen.sampler.batch.nets)
 
 
-def test_curves_are_there_for_tensorboard(tmp_path: Path) -> None:
+def test_curves_are_there_for_tensorboard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("phalanx.training.run.TOLD_EVERY_S", 0.0)
     event_accumulator = pytest.importorskip(
         "tensorboard.backend.event_processing.event_accumulator"
     )

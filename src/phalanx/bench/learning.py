@@ -48,6 +48,8 @@ MINIBATCHES = (1024, 4096, 25600)
 PLAIN, TORCH = "plain torch loop", "training, --learner torch"
 FOLLOWING = "training, --workflow all"
 WATCHED, UNWATCHED = "training, live view and all sinks", "training, nobody watches"
+SMALLEST = "8 CartPoles, live view and all sinks (steps)"  # where being watched costs most
+CARTPOLES = TrainConfig(env="CartPole-v1", num_envs=8, num_workers=0, total_episodes=1_000_000_000)
 PRODUCT_ROWS = (256, 512, 1024, 2048)
 
 
@@ -80,6 +82,7 @@ def cases_of(what: str) -> list[Case]:
         run("training, critic sees the truth", critic_truth=True),
         Case(WATCHED, partial(training, REFERENCE, watching=watched)),
         Case(UNWATCHED, partial(training, REFERENCE, watching=unwatched)),
+        Case(SMALLEST, partial(training, CARTPOLES, "steps", watching=watched)),
         run(FOLLOWING, condition=(), workflow="all"),  # as many inputs: an order has 25
     ]
 
@@ -177,7 +180,8 @@ def main(config: BenchConfig) -> int:
         result |= measure_start_up() | measure_auto(speeds)
     title = "Episodes of 100 turns a second (median of rounds)"
     facts = (
-        "first_update_s", "peak_memory_mb", "logging_share", "watching_share", "auto_num_envs",
+        "first_update_s", "peak_memory_mb", "logging_share", "watching_share",
+        "watching_share_of_cartpoles", "auto_num_envs",
         "auto_of_best",
     )  # fmt: skip
     notes = [in_words({name: result[name] for name in facts if result.get(name) is not None})]
@@ -202,9 +206,13 @@ def summarise(cases: dict[str, Case], speeds: dict[str, float]) -> dict[str, Any
         "training / --learner torch": (ours, speed(TORCH)),
         "live view, split and sinks / nobody watches": (speed(WATCHED), speed(UNWATCHED)),
     }  # fmt: skip
-    watching = cases[WATCHED].facts["watching_share"] if WATCHED in cases else None
+    watching = [
+        cases[name].facts["watching_share"] if name in cases else None
+        for name in (WATCHED, SMALLEST)
+    ]
     return {
-        "watching_share": watching,
+        "watching_share": watching[0],
+        "watching_share_of_cartpoles": watching[1],
         "logging_share": round(cases[f"training, {cores} threads"].facts["logging_share"], 4),
         "episodes_per_s": ours,
         "gemm_bound_episodes_per_s": bound,

@@ -48,6 +48,7 @@ FAULT_COLUMNS = ("update", "env", "worker", "exit_code", "signal", "lost", "what
 EPISODE_COLUMNS = ("update", "env", "kind", "length", "return")
 COUNTED = ("updates", "episodes", "steps")  # goes on from a checkpoint
 IN_ROWS = ("simulator", "policy", "copying", "waiting", "logging")  # parts that updates.csv has
+TOLD_EVERY_S = 0.1  # least time between two rows for TensorBoard and trackers
 REPLAYED = 16  # past rollouts that --replay chooses from
 
 
@@ -80,7 +81,8 @@ class Run(RunTables):
         self.opened = time.perf_counter()
         self.state = "running"
         self.latest: dict[str, Any] = {}  # the last row of updates.csv
-        self.tracker: Tracker | None = None  # told of each row, besides
+        self.tracker: Tracker | None = None  # told of rows, besides
+        self._is_told, self._told_at = True, -math.inf
         self.notes = [self.recipe.note] if self.recipe.note else []  # chosen at the start, and why
         self.stopped = False
         self.enough = False  # whoever watches may end the run before its budget is spent
@@ -210,10 +212,18 @@ class Run(RunTables):
         }  # fmt: skip
         values = [f"{one:.6g}" if isinstance(one, float) else one for one in row.values()]
         self.folder.table("updates").add(tuple(row), [values])
-        self.folder.events.add(self.steps, row)
-        if self.tracker is not None:
-            self.tracker.add(self.steps, row)
-        self.latest = row
+        self.latest, self._is_told = row, False
+        if time.monotonic() - self._told_at >= TOLD_EVERY_S:
+            self._tell_others()
+
+    def _tell_others(self) -> None:
+        """The last row for who draws curves of it; a few a second are enough, the table has all."""
+        if self.latest and not self._is_told:
+            self._is_told, self._told_at = True, time.monotonic()
+            step = self.latest["steps"]
+            self.folder.events.add(step, self.latest)
+            if self.tracker is not None:
+                self.tracker.add(step, self.latest)
 
     def end(self, state: str) -> None:
         """Sum up what there is: the run is finished, stopped or failed.
@@ -222,6 +232,7 @@ class Run(RunTables):
         """
         with self._telling:
             self._over = True
+        self._tell_others()
         self.state = state
         self.folder.write_summary(summary(self, state))
 
