@@ -114,9 +114,14 @@ def test_a_ray_that_is_not_there_is_named(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_ray_is_not_loaded_for_nothing() -> None:
-    modules = "phalanx.cli.commands, phalanx.cluster.rllib, phalanx.cluster.sweep"
-    code = f"import sys, {modules}; sys.exit('ray' in sys.modules)"
+@needs_ray
+def test_neither_ray_nor_tune_is_loaded_for_nothing() -> None:
+    code = (
+        "import sys, phalanx.cli.commands, phalanx.cluster.rllib, phalanx.cluster.sweep\n"
+        "assert 'ray' not in sys.modules\n"
+        "phalanx.cluster.ray.import_ray()\n"  # as every sampler does
+        "assert not {'ray.tune', 'pandas', 'pyarrow'} & set(sys.modules)\n"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
@@ -232,7 +237,7 @@ def test_trials_that_were_running_when_ray_was_lost_have_failed(
         raise WorkerError("Ray is lost")
 
     no_ray = contextlib.nullcontext(SimpleNamespace(tune=None))
-    monkeypatch.setattr("phalanx.cluster.sweep.connected", lambda _address: no_ray)
+    monkeypatch.setattr("phalanx.cluster.sweep.connected", lambda _address, with_tune: no_ray)
     monkeypatch.setattr("phalanx.cluster.sweep.most_cores", lambda: 1)
     monkeypatch.setattr("phalanx.cluster.sweep.check_ray_lives", lost)
     monkeypatch.setattr(

@@ -42,20 +42,22 @@ OWN = {
 SOON = {"RAY_NUM_REDIS_GET_RETRIES": "4"}  # seconds in which a cluster must let us in
 
 
-def import_ray() -> Any:
-    """Ray, and Tune with it."""
+def import_ray(with_tune: bool = False) -> Any:
+    """Ray, and Tune with it where it is needed: pandas and pyarrow come along."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             import ray
-            import ray.tune
+
+            if with_tune:
+                import ray.tune
     except ImportError as error:
         raise MissingError(f"no Ray here ({error}): pip install 'phalanx[ray]'") from None
     return ray
 
 
 @contextlib.contextmanager
-def connected(address: str | None) -> Iterator[Any]:
+def connected(address: str | None, with_tune: bool = False) -> Iterator[Any]:
     """`ray`, connected; nothing of it is left running, and its temporary files are removed.
 
     address: None (our own, on this machine), auto or HOST:PORT. A process that is connected already
@@ -67,7 +69,7 @@ def connected(address: str | None) -> Iterator[Any]:
             raise ConfigError("phalanx starts Ray only on Linux: give --ray-address HOST:PORT")
         settings = QUIET | (OWN | _own_token() if address is None else SOON)
         until_the_end.enter_context(_changed(os.environ, settings))
-        ray = import_ray()
+        ray = import_ray(with_tune)
         folder = None
         if not ray.is_initialized():
             if address is None:

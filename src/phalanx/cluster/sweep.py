@@ -170,7 +170,7 @@ def sweep(config: SweepConfig, heard: Callable[[Sweep], None] = lambda swept: No
     with (
         _folder(desk),
         contextlib.redirect_stdout(io.StringIO()),  # Ray prints whenever a process dies
-        connected(config.ray_address) as ray,
+        connected(config.ray_address, with_tune=True) as ray,
         _stopping(swept, desk / "stop"),
     ):
         if config.cpus_per_trial > most_cores():
