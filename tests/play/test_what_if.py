@@ -13,9 +13,10 @@ from phalanx.cage2.rules.mind import is_same_mind
 from phalanx.cage2.rules.observation import OBS_SIZES, TRUTH_SIZE
 from phalanx.cage2.rules.scenario import NUM_ACTIONS, action_index, useful_actions
 from phalanx.cage2.settings import DEFAULT_PRIOR
+from phalanx.compiled.rule import COMPILED
 from phalanx.compiled.team import ThreadTeam
 from phalanx.errors import ConfigError
-from phalanx.learn.cage2.play_on import Counted, Starts, make_desks, play_on
+from phalanx.learn.cage2.play_on import Counted, Starts, make_desks, play_on, play_on_blocks
 from phalanx.learn.compiled.policy import Policy
 from phalanx.play.plan import PlanningDefender
 from phalanx.play.trained import TrainedDefender, load_defender
@@ -127,6 +128,18 @@ def test_an_action_brings_the_same_alone_and_beside_others(kind: str, least: flo
     assert any(len(set(one.means.tolist())) > 1 for one in beside)
     assert any((one.returns[1:] == one.returns[0]).any() for one in beside)
     ask.close()
+
+
+@pytest.mark.skipif(not COMPILED, reason="of what is compiled")
+def test_games_are_compiled_once_whatever_a_policy_is_told() -> None:
+    for told in ((), (0.5,)):
+        defender = new_defender(condition=told)
+        _, known = in_mid_episode(defender)
+        WhatIf(defender)(known, [Question(0, np.array([0]), stream=9, number=1)], games=3)
+        compiled = play_on_blocks.signatures  # type: ignore[attr-defined]
+        minds = [starts.types[Starts._fields.index("minds")] for _, _, starts, *_ in compiled]
+        assert len(set(minds)) == len(compiled)  # for what minds hold, and nothing else
+        assert defender.told(5, None).shape == (5, len(told))
 
 
 def test_games_begin_in_each_state_as_often_as_it_is_likely() -> None:

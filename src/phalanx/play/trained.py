@@ -93,7 +93,8 @@ class TrainedDefender:
 
     def told(self, size: int, orders: npt.NDArray[np.int64] | None) -> npt.NDArray[np.float32]:
         """What comes after the observations of `size` networks: float32 [N, C]."""
-        told = np.broadcast_to(np.array(self.condition, np.float32), (size, len(self.condition)))
+        # Tiled, not broadcast: all would be compiled once more for arrays that are read-only.
+        told = np.tile(np.array(self.condition, np.float32), (size, 1))
         if not self.is_told:
             return told
         if orders is None and self.workflow not in (None, "all"):
