@@ -90,12 +90,10 @@ class KeptKernel:
 
     def _name(self, types: Any, codegen: Any) -> str:
         """By all that the code depends on."""
-        function = self._function
-        depends_on = (
-            source_hash(), numba.__version__, llvmlite.__version__, sys.implementation.cache_tag,
-            function.__module__, function.__code__.co_firstlineno, function.__code__.co_code,
-            types, codegen.magic_tuple(),
-        )  # fmt: skip
+        function, code = self._function, self._function.__code__
+        versions = numba.__version__, llvmlite.__version__, sys.implementation.cache_tag
+        place = function.__module__, code.co_firstlineno, code.co_code
+        depends_on = source_hash(), *versions, *place, types, codegen.magic_tuple()
         digest = DIGEST(repr(depends_on).encode()).hexdigest()[:16]
         return f"{function.__module__}.{function.__qualname__}-{digest}.nbc"
 

@@ -2,12 +2,22 @@
 
 import platform
 import time
-from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, overload
 
+from phalanx.compiled.llvm import (
+    Builder,
+    Context,
+    Intrinsic,
+    Signature,
+    TypingContext,
+    Value,
+    Values,
+)
 from phalanx.compiled.rule import kernel, rule
 
 # Counters that every program may read, and that run on at one pace whatever the core does.
@@ -21,8 +31,8 @@ def ticks() -> int:
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def _counter(typing_context: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+def _counter(typing_context: TypingContext) -> Intrinsic:
+    def generate(context: Context, builder: Builder, signature: Signature, args: Values) -> Value:
         number = ir.IntType(64)
         counts = ir.FunctionType(number, [])
         if X86:
@@ -42,7 +52,7 @@ def _compiled_ticks():  # type: ignore[no-untyped-def]
 
 
 @rule
-def count_ticks(spent: Any, place: int, since: int) -> int:
+def count_ticks(spent: npt.NDArray[np.int64], place: int, since: int) -> int:
     """Add the ticks since then to what was spent there; returns now."""
     now = ticks()
     spent[place] += now - since

@@ -23,6 +23,16 @@ from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
 from phalanx.compiled.clock import Pace, count_ticks, ticks
+from phalanx.compiled.llvm import (
+    Builder,
+    Context,
+    Intrinsic,
+    Signature,
+    Type,
+    TypingContext,
+    Value,
+    Values,
+)
 from phalanx.compiled.rule import kernel, rule
 
 LOOKS = 200_000  # some 0.1 ms
@@ -61,23 +71,23 @@ def add(board: Board, place: int, value: int) -> int:
     return before
 
 
-def _pointer(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+def _pointer(context: Context, builder: Builder, signature: Signature, args: Values) -> Value:
     array_type = signature.args[0]
     array = context.make_array(array_type)(context, builder, args[0])
     return cgutils.get_item_pointer(context, builder, array_type, array, [args[1]])
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def _load(typing_context: Any, board: Any, place: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+def _load(typing_context: TypingContext, board: Type, place: Type) -> Intrinsic:
+    def generate(context: Context, builder: Builder, signature: Signature, args: Values) -> Value:
         return builder.load_atomic(_pointer(context, builder, signature, args), "seq_cst", 8)
 
     return types.int64(board, types.int64), generate
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def _store(typing_context: Any, board: Any, place: Any, value: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+def _store(typing_context: TypingContext, board: Type, place: Type, value: Type) -> Intrinsic:
+    def generate(context: Context, builder: Builder, signature: Signature, args: Values) -> Value:
         builder.store_atomic(args[2], _pointer(context, builder, signature, args), "seq_cst", 8)
         return context.get_dummy_value()
 
@@ -85,8 +95,8 @@ def _store(typing_context: Any, board: Any, place: Any, value: Any) -> Any:
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def _fetch_add(typing_context: Any, board: Any, place: Any, value: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+def _fetch_add(typing_context: TypingContext, board: Type, place: Type, value: Type) -> Intrinsic:
+    def generate(context: Context, builder: Builder, signature: Signature, args: Values) -> Value:
         pointer = _pointer(context, builder, signature, args)
         return builder.atomic_rmw("add", pointer, args[2], "seq_cst")
 
@@ -252,7 +262,7 @@ class ThreadTeam:
         self._helpers = [_Helper(self._board, thread) for thread in range(1, self.num_threads)]
         weakref.finalize(self, _dismiss, self._helpers)
 
-    def run(self, play: Play, arguments: tuple[Any, ...]) -> None:
+    def run(self, play: Play, arguments: tuple[object, ...]) -> None:
         began = time.perf_counter() if self._helpers else 0.0
         play = play if self.on_work is None else _told(play, self.on_work)
         with self._lock:
@@ -339,7 +349,7 @@ class _Helper:
         self._alarm = threading.Event()
         threading.Thread(target=self._serve, args=(board, thread), daemon=True).start()
 
-    def offer(self, number: int, play: Play, arguments: tuple[Any, ...]) -> None:
+    def offer(self, number: int, play: Play, arguments: tuple[object, ...]) -> None:
         self.work = (play, arguments)
         self._number = number
         if self._asleep:
@@ -372,4 +382,4 @@ class _Helper:
         self._asleep = False
 
 
-NO_WORK: tuple[Play | None, tuple[Any, ...]] = (None, ())
+NO_WORK: tuple[Play | None, tuple[object, ...]] = (None, ())

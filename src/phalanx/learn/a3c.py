@@ -10,7 +10,7 @@ moment one may lose a little. The block is a file without a name, which is gone 
 process that maps it.
 """
 
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ import numpy.typing as npt
 from phalanx.compiled.rule import kernel
 from phalanx.compiled.team import CACHE_LINE, add
 from phalanx.learn.ppo import STATS, PPOSettings, Stepper, advantage_rows
-from phalanx.learn.rollout import Arrays, Floats, Rollout
+from phalanx.learn.rollout import Arrays, Facts, Floats, Rollout
 from phalanx.system import MemoryFile
 
 Ints = npt.NDArray[np.int64]
@@ -30,7 +30,7 @@ BEATS, STEPS, EPISODES = 0, 1, 2  # of each worker
 
 
 @kernel
-def count_up(counters: Any, place: int, more: int) -> int:
+def count_up(counters: npt.NDArray[np.int64], place: int, more: int) -> int:
     """Add to a counter and return what it was; no other process comes in between."""
     return add(counters, place, more)
 
@@ -100,11 +100,11 @@ class A3C:
         metrics = dict(zip(STATS, (stats / rollout.rewards.size).tolist(), strict=True))
         return metrics | {"explained_variance": explained, "grad_norm": norm, "epochs": 1.0}
 
-    def save(self) -> tuple[Arrays, dict[str, Any]]:
+    def save(self) -> tuple[Arrays, Facts]:
         self.stepper.steps = self.shared.updates
         return self.stepper.save()
 
-    def load(self, arrays: Arrays, facts: dict[str, Any]) -> None:
+    def load(self, arrays: Arrays, facts: Facts) -> None:
         self.stepper.load(arrays, facts)
         self.stepper.share(self.shared, True)
         self.shared.counters[UPDATES] = facts["adam_steps"]

@@ -38,9 +38,18 @@ class Impala(PPO):
         np.copyto(next_values[:-1], values[1:], where=~r.ended[:-1])
         targets, advantages = np.empty_like(values), np.empty_like(values)
         vtrace(
-            log_ratios, r.rewards, values, next_values, r.ended, r.discounts,
-            s.gae_lambda, s.rho_bar, s.c_bar, targets, advantages,
-        )  # fmt: skip
+            log_ratios,
+            r.rewards,
+            values,
+            next_values,
+            r.ended,
+            r.discounts,
+            s.gae_lambda,
+            s.rho_bar,
+            s.c_bar,
+            targets,
+            advantages,
+        )
         # What the policy is compared with: the ratio begins as ρ = min(its bar, π/μ).
         compared = np.maximum(r.log_probs, log_probs - np.log(np.float32(s.pg_rho_bar)))
         return to_rows(r, compared, normalise(advantages), targets), {

@@ -5,7 +5,7 @@ w of the lesson, and whose critic is left alone. There the ratio π / π_old is 
 PPO's loss is that of -w log π: no other loss is needed, and any `Stepper` can take the step.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -55,7 +55,7 @@ def teach(
     return {"teacher_loss": float(np.mean(surprises)), "teacher_likely": float(np.mean(likely))}
 
 
-def _shown(lessons: Lessons, some: Any, truth_size: int) -> Rollout:
+def _shown(lessons: Lessons, some: npt.NDArray[np.int64], truth_size: int) -> Rollout:
     """Some lessons as a rollout of one turn; the truth, which only the critic sees, is left out."""
     rollout = empty_rollout(1, lessons.obs[some], truth_size, lessons.masks.shape[1])
     rollout.obs[0], rollout.masks[0] = lessons.obs[some], lessons.masks[some]

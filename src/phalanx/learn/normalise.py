@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from phalanx.errors import CheckpointError
 from phalanx.learn.ppo import Rows, Stepper
-from phalanx.learn.rollout import Actor, Arrays, Floats, Rollout, flat
+from phalanx.learn.rollout import Actor, Array, Arrays, Facts, Floats, Rollout, Weights, flat
 
 BOUND = 10.0  # normalised numbers are at most so large
 EPSILON = 1e-8
@@ -33,7 +33,7 @@ class Running:
         self.count = np.zeros(())
         self.mean, self.var = np.zeros(shape), np.ones(shape)
 
-    def add(self, rows: npt.NDArray[Any]) -> None:
+    def add(self, rows: Array) -> None:
         """rows: [n, *shape]."""
         count, total = len(rows), self.count + len(rows)
         mean, var = rows.mean(axis=0, dtype=np.float64), rows.var(axis=0, dtype=np.float64)
@@ -63,7 +63,7 @@ class Running:
             setattr(self, name, np.array(value, np.float64))
 
 
-def normalised(obs: npt.NDArray[Any], mean: Floats, factor: Floats) -> Floats:
+def normalised(obs: Array, mean: Floats, factor: Floats) -> Floats:
     """Observations as networks see them."""
     return np.clip((obs - mean) * factor, -BOUND, BOUND, dtype=np.float32, casting="same_kind")
 
@@ -77,12 +77,12 @@ class NormalisedActor:
         self.draw, self.best = inner.draw, inner.best
         self._scale: tuple[Floats, Floats] = np.zeros(shape, np.float32), np.ones(shape, np.float32)
 
-    def set_weights(self, weights: tuple[Any, Floats, Floats]) -> None:
+    def set_weights(self, weights: tuple[Weights, Floats, Floats]) -> None:
         learnt, *scale = weights
         self.inner.set_weights(learnt)
         self._scale = scale[0], scale[1]
 
-    def forward(self, obs: npt.NDArray[Any]) -> tuple[Any, Floats]:
+    def forward(self, obs: Array) -> tuple[Any, Floats]:
         return self.inner.forward(normalised(obs, *self._scale))
 
 
@@ -96,7 +96,7 @@ class NormalisedStepper:
         self.inner, self.seen = inner, Running(shape)
         self.step, self.optimiser = inner.step, inner.optimiser
 
-    def _normalised(self, obs: npt.NDArray[Any]) -> Floats:
+    def _normalised(self, obs: Array) -> Floats:
         return normalised(obs, self.seen.mean.astype(np.float32), self.seen.factor)
 
     def load_rows(self, rows: Rows) -> None:
@@ -105,10 +105,10 @@ class NormalisedStepper:
     def evaluate(self, rollout: Rollout) -> tuple[Floats, Floats]:
         return self.inner.evaluate(rollout._replace(obs=self._normalised(rollout.obs)))
 
-    def weights(self) -> tuple[Any, Floats, Floats]:
+    def weights(self) -> tuple[Weights, Floats, Floats]:
         return self.inner.weights(), self.seen.mean.astype(np.float32), self.seen.factor
 
-    def save(self) -> tuple[Arrays, dict[str, Any]]:
+    def save(self) -> tuple[Arrays, Facts]:
         arrays, facts = self.inner.save()
         return arrays | self.seen.save(SEEN), facts
 
@@ -116,7 +116,7 @@ class NormalisedStepper:
         self.seen.load(SEEN, arrays)
         self.inner.load_weights(arrays)
 
-    def load(self, arrays: Arrays, facts: dict[str, Any]) -> None:
+    def load(self, arrays: Arrays, facts: Facts) -> None:
         self.seen.load(SEEN, arrays)
         self.inner.load(arrays, facts)
 

@@ -16,7 +16,17 @@ from gymnasium import spaces
 from phalanx.envs.pool import Pool
 from phalanx.envs.received import Received
 from phalanx.errors import WorkerError
-from phalanx.learn.rollout import Actor, Arrays, Rollout, Stopped, columns_of, empty_rollout
+from phalanx.learn.rollout import (
+    Actor,
+    Array,
+    Arrays,
+    Floats,
+    Rollout,
+    Stopped,
+    Weights,
+    columns_of,
+    empty_rollout,
+)
 from phalanx.stopwatch import COPYING, POLICY, SIMULATOR, WAITING, Stopwatch
 
 WATCH_S = 0.5  # how often workers are looked after while nobody waits for them
@@ -90,11 +100,11 @@ class PoolSampler:
         while not self._closed.wait(WATCH_S):
             self.pool.attend()
 
-    def set_weights(self, weights: Any, version: int) -> None:
+    def set_weights(self, weights: Weights, version: int) -> None:
         self.actor.set_weights(weights)
         self.version = version
 
-    def collect(self, _shaping: Any = None) -> Rollout:
+    def collect(self, _shaping: object = None) -> Rollout:
         """As many full columns as there are environments."""
         self._random = np.random.default_rng([self.seed, 2, self.collected])
         self.collected += 1
@@ -147,7 +157,7 @@ class PoolSampler:
                 self._steps[ids[arrived.terminated | arrived.truncated]] = 0
             self._check(ids, obs)
 
-    def _check(self, ids: Ints, obs: npt.NDArray[Any]) -> None:
+    def _check(self, ids: Ints, obs: Array) -> None:
         """Stop at an observation that is no number, before anything is learnt from it."""
         if np.isfinite(obs).all():
             return
@@ -170,7 +180,7 @@ class PoolSampler:
             rollout.versions[:] = self.version
         else:
             unfinished = columns_of(before, self._column)  # a copy: it may be the same rollout
-            first_ones: tuple[Any, ...] = columns_of(rollout, slice(len(self._column)))
+            first_ones: tuple[Array, ...] = columns_of(rollout, slice(len(self._column)))
             for target, array in zip(first_ones, unfinished, strict=True):
                 target[:] = array
             self._column = np.arange(len(self._column))
@@ -179,7 +189,7 @@ class PoolSampler:
         self._free = len(self._column)
         return rollout
 
-    def _act(self, rollout: Rollout, ids: Ints, seen: Any, values: Any) -> None:
+    def _act(self, rollout: Rollout, ids: Ints, seen: Any, values: Floats) -> None:
         """Draw actions for these environments, note them, and send them."""
         if not len(ids):
             return
@@ -199,7 +209,7 @@ class PoolSampler:
         self._idle[ids] = False
         self.pool.send(self._scale(actions), ids, self.version)
 
-    def _store(self, rollout: Rollout, arrived: Received, values: Any) -> list[int]:
+    def _store(self, rollout: Rollout, arrived: Received, values: Floats) -> list[int]:
         """Note what the actions led to; returns the columns that are full now."""
         turn, column = self._turn[arrived.env_ids], self._column[arrived.env_ids]
         # An environment that failed did not play the action: its episode was cut a turn before.
@@ -253,7 +263,7 @@ class Scale:
         if not self.is_point and space.n > 256:
             self.example = np.zeros((), np.int64)
 
-    def __call__(self, actions: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def __call__(self, actions: Array) -> Array:
         if not self.is_point:
             return actions + self.space.start
         low, high = self.space.low, self.space.high

@@ -6,13 +6,13 @@ a loss, its gradient and a step of Adam. A `Stepper` computes the gradient: by a
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from phalanx.learn.returns import gae
-from phalanx.learn.rollout import Arrays, Floats, Rollout, flat
+from phalanx.learn.rollout import Array, Arrays, Facts, Floats, Rollout, Weights, flat
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -28,10 +28,10 @@ ADAM_EPSILON = 1e-5
 class Rows(NamedTuple):
     """A rollout as rows [T * N], with what is to be learnt from it."""
 
-    obs: npt.NDArray[Any]
+    obs: Array
     truth: npt.NDArray[np.float32]
     masks: npt.NDArray[np.bool_]
-    actions: npt.NDArray[Any]
+    actions: Array
     log_probs: npt.NDArray[np.float32]  # of the actions, under the policy to be compared with
     advantages: npt.NDArray[np.float32]
     targets: npt.NDArray[np.float32]  # of the critic
@@ -61,7 +61,7 @@ def normalise(advantages: Floats) -> Floats:
         return (advantages - advantages.mean()) / (advantages.std() + np.float32(1e-8))
 
 
-def explained_variance(targets: npt.NDArray[Any], values: npt.NDArray[Any]) -> float:
+def explained_variance(targets: Array, values: Array) -> float:
     """How much of the targets' variance the critic explained; 1 is all."""
     with np.errstate(all="ignore"):  # whoever asked tells what is no number
         return float(1 - np.var(targets - values) / (np.var(targets) + 1e-8))
@@ -124,10 +124,10 @@ class Stepper(Protocol):
         """Log-probabilities of the actions taken, and values, both [T, N], by the newest weights"""
         ...
 
-    def weights(self) -> Any:
+    def weights(self) -> Weights:
         """A copy of the weights, in the form that samplers take."""
 
-    def save(self) -> tuple[Arrays, dict[str, Any]]:
+    def save(self) -> tuple[Arrays, Facts]:
         """Weights and optimiser, exactly."""
         ...
 
@@ -135,7 +135,7 @@ class Stepper(Protocol):
         """Arrays of the shapes that the optimiser's have once it has made a step."""
         ...
 
-    def load(self, arrays: Arrays, facts: dict[str, Any]) -> None: ...
+    def load(self, arrays: Arrays, facts: Facts) -> None: ...
 
     def load_weights(self, arrays: Arrays) -> None:
         """Without the optimiser."""
@@ -185,10 +185,10 @@ class PPO:
         rows, explained = advantage_rows(rollout, self.settings.gae_lambda)
         return rows, {"explained_variance": explained}
 
-    def save(self) -> tuple[Arrays, dict[str, Any]]:
+    def save(self) -> tuple[Arrays, Facts]:
         arrays, facts = self.stepper.save()
         return arrays, facts | {"shuffle": self.shuffle.bit_generator.state}
 
-    def load(self, arrays: Arrays, facts: dict[str, Any]) -> None:
+    def load(self, arrays: Arrays, facts: Facts) -> None:
         self.stepper.load(arrays, facts)
         self.shuffle.bit_generator.state = facts["shuffle"]

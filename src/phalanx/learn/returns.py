@@ -1,15 +1,21 @@
 """Advantages and value targets: pure functions of arrays [T, N]."""
 
-from typing import Any
-
 import numpy as np
+import numpy.typing as npt
 
 from phalanx.compiled.rule import kernel
+from phalanx.learn.rollout import Floats
 
 
 @kernel
 def gae(
-    rewards: Any, values: Any, next_values: Any, ended: Any, discounts: Any, decay: float, out: Any
+    rewards: Floats,
+    values: Floats,
+    next_values: Floats,
+    ended: npt.NDArray[np.bool_],
+    discounts: Floats,
+    decay: float,
+    out: Floats,
 ) -> None:
     """Generalised advantage estimation (Schulman et al., 2016), into out [T, N].
 
@@ -33,9 +39,18 @@ def gae(
 
 @kernel
 def vtrace(
-    log_ratios: Any, rewards: Any, values: Any, next_values: Any, ended: Any, discounts: Any,
-    decay: float, rho_bar: float, c_bar: float, targets: Any, advantages: Any,
-) -> None:  # fmt: skip
+    log_ratios: Floats,
+    rewards: Floats,
+    values: Floats,
+    next_values: Floats,
+    ended: npt.NDArray[np.bool_],
+    discounts: Floats,
+    decay: float,
+    rho_bar: float,
+    c_bar: float,
+    targets: Floats,
+    advantages: Floats,
+) -> None:
     """V-trace targets and advantages (Espeholt et al., 2018), into [T, N].
 
     δₜ = ρₜ (rₜ + γₜ V'ₜ - Vₜ)      vₜ = Vₜ + δₜ + γₜ λ cₜ (vₜ₊₁ - Vₜ₊₁)

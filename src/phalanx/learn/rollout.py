@@ -6,20 +6,24 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from phalanx.envs.faults import Fault
 from phalanx.stopwatch import Stopwatch
 
 PER_COLUMN = ("versions", "next_obs")  # all others are [T, N, ...]
-Arrays = dict[str, npt.NDArray[Any]]  # what checkpoints are made of
+Array = npt.NDArray[Any]
+Arrays = dict[str, Array]  # what checkpoints are made of,
+Facts = dict[str, Any]  # and what else they tell
+Weights = Any  # of a learner, as its samplers take them
 Floats = npt.NDArray[np.float32]
 
 
 class Rollout(NamedTuple):
     """T turns in N environments; row t holds an observation and what was done on seeing it."""
 
-    obs: npt.NDArray[Any]  # [T, N, ...]
+    obs: Array  # [T, N, ...]
     truth: npt.NDArray[np.float32]  # [T, N, K] what only the critic sees; K may be 0
     masks: npt.NDArray[np.bool_]  # [T, N, A] actions that may be chosen
-    actions: npt.NDArray[Any]  # [T, N]
+    actions: Array  # [T, N]
     log_probs: npt.NDArray[np.float32]  # [T, N]
     values: npt.NDArray[np.float32]  # [T, N] of the state in which the action was chosen
     next_values: npt.NDArray[np.float32]  # [T, N] of the state after it; the last one of an episode
@@ -30,18 +34,18 @@ class Rollout(NamedTuple):
     lengths: npt.NDArray[np.int32]  # [T, N] and its turns
     counted: npt.NDArray[np.bool_]  # [T, N] an episode ended there, and its return is to be counted
     kinds: npt.NDArray[np.uint8]  # [T, N] what kind of episode: who attacks
-    notes: npt.NDArray[Any]  # [T, N] the game's own record of it, or [T, N, 0]: most keep none
+    notes: Array  # [T, N] the game's own record of it, or [T, N, 0]: most keep none
     versions: npt.NDArray[np.int64]  # [N] of the weights with which the column was begun
-    next_obs: npt.NDArray[Any]  # [N, ...] where the next rollout begins
+    next_obs: Array  # [N, ...] where the next rollout begins
 
 
 def empty_rollout(
     turns: int,
-    next_obs: npt.NDArray[Any],
+    next_obs: Array,
     truth_size: int,
     num_actions: int,
-    action: npt.NDArray[Any] | None = None,
-    notes: npt.NDArray[Any] | None = None,
+    action: Array | None = None,
+    notes: Array | None = None,
 ) -> Rollout:
     """Arrays for so many turns that begin with these observations; unwritten numbers are NaN.
 
@@ -75,12 +79,12 @@ def empty_rollout(
     )
 
 
-def flat(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def flat(array: Array) -> Array:
     """[T, N, ...] as [T * N, ...]."""
     return array.reshape(array.shape[0] * array.shape[1], *array.shape[2:])
 
 
-def columns_of(rollout: Rollout, chosen: Any) -> Rollout:
+def columns_of(rollout: Rollout, chosen: Array | slice) -> Rollout:
     """Some columns of a rollout: those of a slice as views, of an array of numbers as copies."""
     return Rollout(
         **{
@@ -121,11 +125,11 @@ class Sampler(Protocol):
     watch: Stopwatch
     """that of the thread in which it plays"""
 
-    def listen(self, hook: Callable[[Any], None]) -> None: ...
+    def listen(self, hook: Callable[[Fault], None]) -> None: ...
 
-    def set_weights(self, weights: Any, version: int) -> None: ...
+    def set_weights(self, weights: Weights, version: int) -> None: ...
 
-    def collect(self, shaping: Any) -> Rollout: ...
+    def collect(self, shaping: object) -> Rollout: ...
 
     def save(self) -> Arrays: ...
 
@@ -137,27 +141,27 @@ class Sampler(Protocol):
 class Actor(Protocol):
     """Computes outputs for observations and draws actions by them."""
 
-    def set_weights(self, weights: Any) -> None:
+    def set_weights(self, weights: Weights) -> None:
         """Act by these weights from now on."""
 
-    def prepare(self, obs: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def prepare(self, obs: Array) -> Array:
         """Observations as they are to be stored and shown to the network."""
         ...
 
-    def forward(self, obs: npt.NDArray[Any]) -> tuple[Any, Floats]:
+    def forward(self, obs: Array) -> tuple[Any, Floats]:
         """The network's outputs for prepared observations, and values [rows]."""
         ...
 
-    def noise(self, random: np.random.Generator, rows: int) -> npt.NDArray[Any]:
+    def noise(self, random: np.random.Generator, rows: int) -> Array:
         """The chance that `draw` turns into actions."""
         ...
 
     def draw(
-        self, outputs: Any, masks: npt.NDArray[np.bool_], noise: npt.NDArray[Any]
-    ) -> tuple[npt.NDArray[Any], Floats]:
+        self, outputs: Any, masks: npt.NDArray[np.bool_], noise: Array
+    ) -> tuple[Array, Floats]:
         """Actions and their log-probabilities."""
         ...
 
-    def best(self, outputs: Any, masks: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
+    def best(self, outputs: Any, masks: npt.NDArray[np.bool_]) -> Array:
         """The most likely actions."""
         ...

@@ -241,9 +241,15 @@ def play_and_store(
 
 @kernel
 def collect_blocks(
-    games: Games, shaping: Shaping, networks: Networks, rollout: Rollout, all_spent: Any,
-    board: Any, task: int, thread: int,
-) -> bool:  # fmt: skip
+    games: Games,
+    shaping: Shaping,
+    networks: Networks,
+    rollout: Rollout,
+    all_spent: Any,
+    board: Any,
+    task: int,
+    thread: int,
+) -> bool:
     """Fill a rollout.
 
     all_spent: int64 [threads, 8], to which each thread adds its ticks, by what it did.

@@ -63,9 +63,14 @@ def play_out(
 
 @kernel
 def play_blocks(
-    games: Games, networks: Networks, horizons: Any, played: Played,
-    board: Any, task: int, thread: int,
-) -> bool:  # fmt: skip
+    games: Games,
+    networks: Networks,
+    horizons: Any,
+    played: Played,
+    board: Any,
+    task: int,
+    thread: int,
+) -> bool:
     """Episodes from their first turn to the last horizon, a block of networks at a time."""
     if not join(board, task, thread):
         return True

@@ -11,6 +11,7 @@ from phalanx.cage2.rules.scoring import CONDUCT, NO_ORDERS, Orders
 from phalanx.cage2.saved_games import check_conducts
 from phalanx.compiled.rule import records
 from phalanx.compiled.team import CACHE_LINE, LEADER
+from phalanx.envs.faults import Fault
 from phalanx.learn.cage2.collect import (
     ALL_ACTIONS,
     POLICY_TICKS,
@@ -90,7 +91,7 @@ class Cage2Sampler:
         """Returns of the episodes under way."""
         return self.batch.nets["tenths"] / 10
 
-    def listen(self, hook: Callable[[Any], None]) -> None:
+    def listen(self, hook: Callable[[Fault], None]) -> None:
         """The compiled game has no failures to tell of."""
 
     def close(self) -> None:

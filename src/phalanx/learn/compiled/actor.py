@@ -7,10 +7,12 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 from phalanx.compiled.rule import kernel
-from phalanx.learn.compiled.distributions import HALF_LOG_2PI, sample
+from phalanx.learn.compiled.distributions import HALF_LOG_2PI, Actions, Bools, sample
 from phalanx.learn.compiled.mlp import Floats, forward, work_size
 from phalanx.learn.compiled.policy import Networks, Policy, most_likely_rows
+from phalanx.learn.rollout import Array
 
+Ints = npt.NDArray[np.int64]
 SMALLEST_IMAGE = 16  # pixels on a side; less is seen at one glance, as a vector
 
 
@@ -19,13 +21,13 @@ def is_image(shape: tuple[int, ...]) -> bool:
     return len(shape) == 3 and max(shape) >= SMALLEST_IMAGE
 
 
-def count_outputs(space: Any) -> int:
+def count_outputs(space: spaces.Space[Any]) -> int:
     """Numbers that an actor gives for an observation."""
-    return int(space.n if isinstance(space, spaces.Discrete) else np.prod(space.shape))
+    return int(space.n if isinstance(space, spaces.Discrete) else np.prod(space.shape or ()))
 
 
 @kernel
-def draw_rows(logits: Any, masks: Any, dice: Any, actions: Any, log_probs: Any) -> None:
+def draw_rows(logits: Floats, masks: Bools, dice: Ints, actions: Ints, log_probs: Floats) -> None:
     """An action for each row; the logits are used up."""
     shares = np.empty(logits.shape[1], np.float32)
     for r in range(len(logits)):
@@ -35,7 +37,7 @@ def draw_rows(logits: Any, masks: Any, dice: Any, actions: Any, log_probs: Any) 
 
 
 @kernel
-def forward_rows(networks: Networks, x: Any, work: Any) -> tuple[Floats, Floats]:
+def forward_rows(networks: Networks, x: Floats, work: Floats) -> tuple[Floats, Floats]:
     """The actor's outputs and values of rows."""
     values = forward(networks.critic, x, work)[:, 0].copy()
     return forward(networks.actor, x, work).copy(), values
@@ -51,24 +53,22 @@ class CompiledActor:
     def set_weights(self, weights: Floats) -> None:
         self.policy.theta[:] = weights
 
-    def prepare(self, obs: npt.NDArray[Any]) -> Floats:
+    def prepare(self, obs: Array) -> Floats:
         return np.ascontiguousarray(obs.reshape(len(obs), -1), np.float32)
 
-    def forward(self, obs: npt.NDArray[Any]) -> tuple[Floats, Floats]:
+    def forward(self, obs: Array) -> tuple[Floats, Floats]:
         both = self.policy.actor_sizes, self.policy.critic_sizes
         room = max(work_size(sizes, len(obs)) for sizes in both)
         if len(self._work) < room:
             self._work = np.empty(room, np.float32)
         return forward_rows(self.policy.networks, obs, self._work)
 
-    def noise(self, random: np.random.Generator, rows: int) -> npt.NDArray[Any]:
+    def noise(self, random: np.random.Generator, rows: int) -> Array:
         if self.policy.deviation is None:
             return random.integers(2**32, size=rows)
         return random.standard_normal((rows, len(self.policy.log_std)), np.float32)
 
-    def draw(
-        self, outputs: Floats, masks: npt.NDArray[np.bool_], noise: npt.NDArray[Any]
-    ) -> tuple[npt.NDArray[Any], Floats]:
+    def draw(self, outputs: Floats, masks: Bools, noise: Array) -> tuple[Actions, Floats]:
         if self.policy.deviation is not None:
             logs = self.policy.log_std
             log_probs = -(noise**2 / 2 + logs + HALF_LOG_2PI).sum(axis=1)
@@ -78,5 +78,5 @@ class CompiledActor:
         draw_rows(outputs, masks, noise, actions, log_probs)
         return actions, log_probs
 
-    def best(self, outputs: Floats, masks: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
+    def best(self, outputs: Floats, masks: Bools) -> Actions:
         return outputs if self.policy.deviation is not None else most_likely_rows(outputs, masks)

@@ -6,19 +6,22 @@ middle, drawn around the outputs with deviations of their own.
 """
 
 import math
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from phalanx.learn.compiled.mlp import add_up, exp, fast
+from phalanx.learn.compiled.mlp import Floats, add_up, exp, fast
+from phalanx.learn.rollout import Array
 
+Bools = npt.NDArray[np.bool_]
+Actions = Array  # numbers [rows], or vectors [rows, A]
 GROUP = 16  # actions whose probabilities are added up together
 NEVER = np.float32(-1e9)  # added to the logit of an action that is masked out
 HALF_LOG_2PI = np.float32(math.log(2 * math.pi) / 2)
 
 
 @fast
-def softmax(logits: Any, mask: Any, shares: Any) -> tuple[Any, Any]:
+def softmax(logits: Floats, mask: Bools, shares: Floats) -> tuple[np.float32, np.float32]:
     """Probabilities, but for a common divisor, into `shares`; the largest logit and that divisor.
 
     Logits of actions that are masked out become very small.
@@ -33,7 +36,7 @@ def softmax(logits: Any, mask: Any, shares: Any) -> tuple[Any, Any]:
 
 
 @fast
-def sample(logits: Any, mask: Any, die: int, shares: Any) -> tuple[int, Any]:
+def sample(logits: Floats, mask: Bools, die: int, shares: Floats) -> tuple[int, np.float32]:
     """An action drawn by its probability, and its log-probability. `logits` are used up.
 
     shares: room for as many numbers.
@@ -61,7 +64,7 @@ def sample(logits: Any, mask: Any, die: int, shares: Any) -> tuple[int, Any]:
 
 
 @fast
-def most_likely(logits: Any, mask: Any) -> int:
+def most_likely(logits: Floats, mask: Bools) -> int:
     best, chosen = np.float32(-np.inf), 0
     for action in range(len(logits)):
         if mask[action] and logits[action] > best:
@@ -75,8 +78,14 @@ def most_likely(logits: Any, mask: Any) -> int:
 
 @fast
 def evaluate_action(
-    outputs: Any, log_std: Any, masks: Any, actions: Any, row: int, shares: Any, scratch: Any
-) -> tuple[Any, Any]:
+    outputs: Floats,
+    log_std: Floats,
+    masks: Bools,
+    actions: Actions,
+    row: int,
+    shares: Floats,
+    scratch: Floats,
+) -> tuple[np.float32, np.float32]:
     """The log-probability of an action by the actor's outputs, and the entropy: of one row.
 
     outputs, shares, scratch: [A]; what is left in the first two is for `outputs_gradient`.
@@ -100,9 +109,16 @@ def evaluate_action(
 
 @fast
 def outputs_gradient(
-    outputs: Any, log_std: Any, actions: Any, row: int, shares: Any, entropy: Any,
-    d_log_prob: Any, d_entropy: Any, d_log_std: Any,
-) -> None:  # fmt: skip
+    outputs: Floats,
+    log_std: Floats,
+    actions: Actions,
+    row: int,
+    shares: Floats,
+    entropy: np.float32,
+    d_log_prob: np.float32,
+    d_entropy: np.float32,
+    d_log_std: Floats,
+) -> None:
     """After `evaluate_action`: the gradient of the outputs into `shares`, by those of both results.
 
     d_log_std: to this is added what comes by the log-probability.

@@ -4,60 +4,79 @@ Each is a plain function, and beside it the same in the compiler's own language:
 of a matrix stay in registers from the first row to the last.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import llvmlite.ir as ir
 import numpy as np
+import numpy.typing as npt
 from numba import types
 from numba.core import cgutils
 from numba.core.errors import TypingError
 from numba.extending import intrinsic, overload
 
+from phalanx.compiled.llvm import (
+    Builder,
+    Context,
+    Intrinsic,
+    Signature,
+    Type,
+    TypingContext,
+    Value,
+    Values,
+)
+
+Floats = npt.NDArray[np.float32]
+Ints = npt.NDArray[np.int32]
 SEEN_TOGETHER = 64  # numbers that are compared with zero at once
 
 
-def which_are_not_zero(row: Any, first: int) -> int:
+def which_are_not_zero(row: Floats, first: int) -> int:
     """A bit for each of SEEN_TOGETHER numbers of a row."""
     return sum(1 << k for k in range(SEEN_TOGETHER) if row[first + k] != 0)
 
 
-def add_up_rows(matrix: Any, indices: Any, factors: Any, first: int, last: int, row: Any) -> None:
+def add_up_rows(
+    matrix: Floats, indices: Ints, factors: Floats, first: int, last: int, row: Floats
+) -> None:
     """row = the sum of factors[n] * matrix[indices[n]], n from `first` to `last`."""
     row[:] = factors[first:last] @ matrix[indices[first:last]]
 
 
-def add_to_rows(matrix: Any, indices: Any, factors: Any, first: int, last: int, row: Any) -> None:
+def add_to_rows(
+    matrix: Floats, indices: Ints, factors: Floats, first: int, last: int, row: Floats
+) -> None:
     """matrix[indices[n]] += factors[n] * row, n from `first` to `last`; no index comes twice."""
     matrix[indices[first:last]] += np.outer(factors[first:last], row)
 
 
-def fetch_soon(array: Any, place: int) -> None:
+def fetch_soon(array: Floats | Ints, place: int) -> None:
     """Tell the processor what will be read in some microseconds; nothing waits for it."""
 
 
 class _Lanes:
     """Numbers that lie beside each other in arrays, as one vector of registers."""
 
-    def __init__(self, context: Any, builder: Any, lanes: int) -> None:
+    def __init__(self, context: Context, builder: Builder, lanes: int) -> None:
         self._context, self._builder = context, builder
         self.vector = ir.VectorType(ir.FloatType(), lanes)
         self.zeros = ir.Constant(self.vector, [0.0] * lanes)
         self._first = ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes)
 
-    def item(self, of: Any, array: Any, at: Any) -> Any:
+    def item(self, of: Type, array: Value, at: Values) -> Value:
         made = self._context.make_array(of)(self._context, self._builder, array)
         return cgutils.get_item_pointer(self._context, self._builder, of, made, at)
 
-    def pointer(self, of: Any, array: Any, at: Any) -> Any:
+    def pointer(self, of: Type, array: Value, at: Values) -> Value:
         return self._builder.bitcast(self.item(of, array, at), self.vector.as_pointer())
 
-    def load(self, pointer: Any) -> Any:
+    def load(self, pointer: Value) -> Value:
         return self._builder.load(pointer, align=4)
 
-    def store(self, value: Any, pointer: Any) -> None:
+    def store(self, value: Value, pointer: Value) -> None:
         self._builder.store(value, pointer, align=4)
 
-    def add(self, sums: Any, factor: Any, row: Any) -> Any:
+    def add(self, sums: Value, factor: Value, row: Value) -> Value:
         """sums + factor * row."""
         nothing = ir.Constant(self.vector, ir.Undefined)
         one = self._builder.insert_element(nothing, factor, ir.Constant(ir.IntType(32), 0))
@@ -66,16 +85,16 @@ class _Lanes:
         return self._builder.fadd(sums, product, flags=("contract",))
 
 
-def _check_beside(*arrays: Any) -> None:
+def _check_beside(*arrays: types.Array) -> None:
     if any(array.layout != "C" for array in arrays):
         raise TypingError("numbers that are read together must lie beside each other")
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def _not_zero(typing_context: Any, row: Any, first: Any) -> Any:
+def _not_zero(typing_context: TypingContext, row: Type, first: Type) -> Intrinsic:
     _check_beside(row)
 
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def generate(context: Context, builder: Builder, signature: Signature, args: Values) -> Value:
         lanes = _Lanes(context, builder, SEEN_TOGETHER)
         numbers = lanes.load(lanes.pointer(signature.args[0], args[0], [args[1]]))
         differ = builder.fcmp_unordered("!=", numbers, lanes.zeros)
@@ -85,8 +104,8 @@ def _not_zero(typing_context: Any, row: Any, first: Any) -> Any:
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def _prefetch(typing_context: Any, array: Any, place: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+def _prefetch(typing_context: TypingContext, array: Type, place: Type) -> Intrinsic:
+    def generate(context: Context, builder: Builder, signature: Signature, args: Values) -> Value:
         made = context.make_array(signature.args[0])(context, builder, args[0])
         at = cgutils.get_item_pointer(context, builder, signature.args[0], made, [args[1]])
         byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
@@ -99,17 +118,25 @@ def _prefetch(typing_context: Any, array: Any, place: Any) -> Any:
     return types.void(array, types.int64), generate
 
 
-def _for_lanes(width: int, adds_up: bool) -> Any:
+def _for_lanes(width: int, adds_up: bool) -> Callable[..., Any]:
     """`add_up_rows` or `add_to_rows` for so many columns from `column` on, kept in registers."""
 
     @intrinsic  # type: ignore[untyped-decorator]
     def compute(
-        typing_context: Any, matrix: Any, column: Any, indices: Any, factors: Any, first: Any,
-        last: Any, row: Any,
-    ) -> Any:  # fmt: skip
+        typing_context: TypingContext,
+        matrix: Type,
+        column: Type,
+        indices: Type,
+        factors: Type,
+        first: Type,
+        last: Type,
+        row: Type,
+    ) -> Intrinsic:
         _check_beside(matrix, indices, factors, row)
 
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        def generate(
+            context: Context, builder: Builder, signature: Signature, args: Values
+        ) -> Value:
             of_matrix, _, of_indices, of_factors, _, _, of_row = signature.args
             matrix, column, indices, factors, first, last, row = args
             lanes, whole = _Lanes(context, builder, width), ir.IntType(64)
@@ -147,7 +174,7 @@ def _for_lanes(width: int, adds_up: bool) -> Any:
     return compute
 
 
-def _for_all(adds_up: bool) -> Any:
+def _for_all(adds_up: bool) -> Callable[..., Any]:
     """For rows of any length: as many lanes at a time as possible."""
     lanes_64, lanes_16, lanes_1 = (_for_lanes(width, adds_up) for width in (64, 16, 1))
 

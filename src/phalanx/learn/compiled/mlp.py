@@ -5,7 +5,7 @@ a matrix [in, out], then its biases [out]. Hidden layers are tanh. Matrix produc
 everything else is written so that the compiler turns it into vector instructions.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
@@ -17,6 +17,16 @@ from numba import types
 from numba.extending import intrinsic, overload
 from threadpoolctl import threadpool_limits
 
+from phalanx.compiled.llvm import (
+    Builder,
+    Context,
+    Intrinsic,
+    Signature,
+    Type,
+    TypingContext,
+    Value,
+    Values,
+)
 from phalanx.compiled.part import as_part
 
 Floats = npt.NDArray[np.float32]
@@ -51,8 +61,8 @@ def bits_as_float(bits: np.int32) -> np.float32:
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def _bitcast(typing_context: Any, bits: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+def _bitcast(typing_context: TypingContext, bits: Type) -> Intrinsic:
+    def generate(context: Context, builder: Builder, signature: Signature, args: Values) -> Value:
         return builder.bitcast(args[0], ir.FloatType())
 
     return types.float32(types.int32), generate
@@ -64,7 +74,7 @@ def _compiled_bits_as_float(bits):  # type: ignore[no-untyped-def]
 
 
 @fast
-def exp(x: Any) -> Any:
+def exp(x: np.float32) -> np.float32:
     """eˣ to 1e-7 relative: 2ⁿ from the exponent bits, the rest by a polynomial (Cephes)."""
     x = min(max(x, np.float32(-87.0)), np.float32(88.0))
     n = x * np.float32(1.44269504) + np.float32(12582912.0) - np.float32(12582912.0)  # rounds
@@ -80,7 +90,7 @@ def exp(x: Any) -> Any:
 
 
 @fast
-def tanh(x: Any) -> Any:
+def tanh(x: np.float32) -> np.float32:
     """tanh to 3e-7 by a ratio of polynomials (Eigen's)."""
     x = min(max(x, np.float32(-7.90531110763549805)), np.float32(7.90531110763549805))
     s = x * x
@@ -98,7 +108,7 @@ def tanh(x: Any) -> Any:
     return x * p / q
 
 
-def _add_up(row: Any) -> Any:
+def _add_up(row: Floats) -> np.float32:
     """The sum of a row, in the order that suits vector instructions."""
     total = np.float32(0)
     for k in range(len(row)):
@@ -114,12 +124,12 @@ def use_one_thread_per_product() -> None:
     threadpool_limits(1, user_api="blas")
 
 
-def weight_count(sizes: Any) -> int:
+def weight_count(sizes: Iterable[int] | Sizes) -> int:
     """How many numbers a network of these layer sizes has."""
     return int(sum((i + 1) * o for i, o in pairwise(sizes)))
 
 
-def work_size(sizes: Any, rows: int) -> int:
+def work_size(sizes: Sequence[int] | Sizes, rows: int) -> int:
     """Room for the outputs of all layers, and for their gradients."""
     return 2 * rows * int(sum(sizes[1:]))
 

@@ -3,12 +3,13 @@
 import copy
 import math
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from phalanx.learn.compiled.mlp import Floats, Network, Sizes, forward, weight_count, work_size
+from phalanx.learn.rollout import Array
 
 
 class Networks(NamedTuple):
@@ -97,12 +98,12 @@ class Policy:
         other.move_to(self.widened(self.theta))
         return other
 
-    def logits(self, obs: npt.NDArray[Any]) -> Floats:
+    def logits(self, obs: Array) -> Floats:
         x = np.ascontiguousarray(obs, np.float32)
         work = np.empty(work_size(self.actor_sizes, len(x)), np.float32)
         return forward(self.networks.actor, x, work).copy()
 
-    def act(self, obs: npt.NDArray[Any], masks: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+    def act(self, obs: Array, masks: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
         return most_likely_rows(self.logits(obs), masks)
 
 

@@ -1,20 +1,25 @@
 """PPO's loss and its gradient, row by row: the compiled twin of `ppo.ppo_loss`."""
 
-from typing import Any
-
 import numpy as np
 
 from phalanx.learn.compiled.mlp import fast
 from phalanx.learn.ppo import LossSettings, Rows
 
-NO_SUMS = (np.float32(0), 0.0, np.float32(0), 0.0, 0.0)  # of STATS
+Sums = tuple[np.float32, float, np.float32, float, float]  # of STATS
+NO_SUMS = (np.float32(0), 0.0, np.float32(0), 0.0, 0.0)
 
 
 @fast
 def ppo_gradient(
-    log_prob: Any, entropy: Any, value: Any, rows: Rows, row: int, rows_in_batch: int,
-    loss: LossSettings, sums: Any,
-) -> Any:  # fmt: skip
+    log_prob: np.float32,
+    entropy: np.float32,
+    value: np.float32,
+    rows: Rows,
+    row: int,
+    rows_in_batch: int,
+    loss: LossSettings,
+    sums: Sums,
+) -> tuple[np.float32, np.float32, Sums]:
     """How a minibatch's mean loss changes with what was computed for one of its rows.
 
     Returns the derivatives by its log-probability and its value, and sums of STATS with this row.

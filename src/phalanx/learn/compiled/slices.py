@@ -4,18 +4,19 @@ Slices have a fixed size and are the same whoever computes them. What a slice sh
 or in lists of what is not zero (`sparse.py`).
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from phalanx.compiled.rule import kernel
-from phalanx.compiled.team import join, leave, next_piece
+from phalanx.compiled.team import Board, join, leave, next_piece
 from phalanx.learn.compiled.distributions import evaluate_action, outputs_gradient
 from phalanx.learn.compiled.mlp import Floats, backward, fast, forward, join_columns, work_size
 from phalanx.learn.compiled.policy import Networks, Policy
 from phalanx.learn.compiled.ppo_loss import NO_SUMS, entropy_gradient, ppo_gradient
 from phalanx.learn.compiled.sparse import (
+    Ints,
     Lists,
     backward_lists,
     choose_lists,
@@ -59,7 +60,7 @@ def make_room(policy: Policy, threads: int, minibatch_size: int, sparse: bool) -
 
 
 @fast
-def gather(rows: Rows, chosen: Any) -> Rows:
+def gather(rows: Rows, chosen: Ints) -> Rows:
     """The chosen rows beside each other, but for what is seen: later none is waited for."""
     n = len(chosen)
     masks, actions = np.empty_like(rows.masks[:n]), np.empty_like(rows.actions[:n])
@@ -77,7 +78,7 @@ def gather(rows: Rows, chosen: Any) -> Rows:
 
 
 @fast
-def gather_seen(rows: Rows, chosen: Any, x: Floats, y: Floats) -> Floats:
+def gather_seen(rows: Rows, chosen: Ints, x: Floats, y: Floats) -> Floats:
     """What the actor sees of the chosen rows into x [rows, D]; returns what the critic sees."""
     truth = np.empty_like(rows.truth[: len(chosen)])
     for k in range(len(chosen)):
@@ -94,9 +95,15 @@ def gather_seen(rows: Rows, chosen: Any, x: Floats, y: Floats) -> Floats:
 
 @fast
 def slice_gradient(
-    networks: Networks, rows: Rows, lists: Lists | None, chosen: Any, loss: LossSettings,
-    room: Room, s: int, thread: int,
-) -> None:  # fmt: skip
+    networks: Networks,
+    rows: Rows,
+    lists: Lists | None,
+    chosen: Ints,
+    loss: LossSettings,
+    room: Room,
+    s: int,
+    thread: int,
+) -> None:
     """Gradient of slice s of the rows `chosen`, as its share of their mean loss."""
     total, log_std, grad = len(chosen), networks.log_std, room.grads[s]
     n = min(SLICE, total - s * SLICE)
@@ -126,9 +133,16 @@ def slice_gradient(
             log_prob, entropy, values[k, 0], some, k, total, loss, sums
         )
         outputs_gradient(
-            outputs[k], log_std, some.actions, k, shares[k], entropy, d_log_prob, d_entropy,
+            outputs[k],
+            log_std,
+            some.actions,
+            k,
+            shares[k],
+            entropy,
+            d_log_prob,
+            d_entropy,
             d_log_std,
-        )  # fmt: skip
+        )
     stats = room.stats[s]
     stats[0], stats[1], stats[2], stats[3], stats[4] = sums
     if lists is None:
@@ -143,9 +157,16 @@ def slice_gradient(
 
 @kernel
 def minibatch_gradients(
-    networks: Networks, rows: Rows, lists: Lists | None, chosen: Any, loss: LossSettings,
-    room: Room, board: Any, task: int, thread: int,
-) -> bool:  # fmt: skip
+    networks: Networks,
+    rows: Rows,
+    lists: Lists | None,
+    chosen: Ints,
+    loss: LossSettings,
+    room: Room,
+    board: Board,
+    task: int,
+    thread: int,
+) -> bool:
     """Gradients of the slices of a minibatch: the rows `chosen` of a rollout."""
     if not join(board, task, thread):
         return True
@@ -158,7 +179,9 @@ def minibatch_gradients(
 
 
 @kernel
-def list_slices(obs: Any, truth: Any, lists: Lists, board: Any, task: int, thread: int) -> bool:
+def list_slices(
+    obs: Floats, truth: Floats, lists: Lists, board: Board, task: int, thread: int
+) -> bool:
     """What rows show, as lists; those of a slice lie where they have room if nothing is zero."""
     if not join(board, task, thread):
         return True
@@ -175,9 +198,14 @@ def list_slices(obs: Any, truth: Any, lists: Lists, board: Any, task: int, threa
 
 @fast
 def forward_slice(
-    networks: Networks, rows: Rows, lists: Lists | None, start: int, stop: int, room: Room,
+    networks: Networks,
+    rows: Rows,
+    lists: Lists | None,
+    start: int,
+    stop: int,
+    room: Room,
     thread: int,
-) -> tuple[Floats, Floats]:  # fmt: skip
+) -> tuple[Floats, Floats]:
     """Outputs and values of the rows from `start` to `stop`."""
     actor_work, critic_work = room.actor_work[thread], room.critic_work[thread]
     if lists is None:
@@ -195,9 +223,16 @@ def forward_slice(
 
 @kernel
 def evaluate_slices(
-    networks: Networks, rows: Rows, lists: Lists | None, room: Room, log_probs: Any, values: Any,
-    board: Any, task: int, thread: int,
-) -> bool:  # fmt: skip
+    networks: Networks,
+    rows: Rows,
+    lists: Lists | None,
+    room: Room,
+    log_probs: Floats,
+    values: Floats,
+    board: Board,
+    task: int,
+    thread: int,
+) -> bool:
     """Log-probabilities and values of all rows, a slice at a time."""
     if not join(board, task, thread):
         return True

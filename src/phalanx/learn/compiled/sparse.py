@@ -5,7 +5,7 @@ few rows of its weights, and only those rows of the gradient are added to. Sums 
 order of the lists: a row's result depends on that row alone.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -52,7 +52,7 @@ def room_for_lists(rows: int, inputs: int) -> Lists:
 
 
 @fast
-def append_nonzeros(row: Any, first_column: int, lists: Lists, at: int) -> int:
+def append_nonzeros(row: Floats, first_column: int, lists: Lists, at: int) -> int:
     """List the numbers of a row that are not zero, from place `at` on; where the list ends."""
     done = 0
     while done < len(row):
@@ -73,7 +73,7 @@ def append_nonzeros(row: Any, first_column: int, lists: Lists, at: int) -> int:
 
 
 @fast
-def list_row(obs: Any, truth: Any, lists: Lists, r: int, at: int) -> int:
+def list_row(obs: Floats, truth: Floats, lists: Lists, r: int, at: int) -> int:
     """What one row shows to the actor, and what only to the critic, from place `at` on."""
     lists.starts[r] = at
     lists.middles[r] = append_nonzeros(obs, 0, lists, at)
@@ -82,7 +82,7 @@ def list_row(obs: Any, truth: Any, lists: Lists, r: int, at: int) -> int:
 
 
 @fast
-def choose_lists(lists: Lists, chosen: Any) -> Lists:
+def choose_lists(lists: Lists, chosen: Ints) -> Lists:
     """Those of the chosen rows, where they lie; the processor begins to fetch them."""
     n = len(chosen)
     starts, middles, ends = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
@@ -114,7 +114,9 @@ def copy_first(network: Network) -> Floats:
 
 
 @fast
-def forward_lists(network: Network, first: Floats, lists: Lists, ends: Any, work: Floats) -> Floats:
+def forward_lists(
+    network: Network, first: Floats, lists: Lists, ends: Ints, work: Floats
+) -> Floats:
     """As `forward`, for inputs in lists that end at `ends`: all of a row, or what the actor sees.
 
     first: as `copy_first` gives it.
@@ -127,9 +129,14 @@ def forward_lists(network: Network, first: Floats, lists: Lists, ends: Any, work
 
 @fast
 def backward_lists(
-    network: Network, first: Floats, lists: Lists, ends: Any, work: Floats, d_out: Floats,
+    network: Network,
+    first: Floats,
+    lists: Lists,
+    ends: Ints,
+    work: Floats,
+    d_out: Floats,
     grad: Floats,
-) -> None:  # fmt: skip
+) -> None:
     """As `backward`, after `forward_lists`; `first` is used up."""
     dy = backward_to_first(network, len(ends), work, d_out, grad)
     first[:] = 0

@@ -1,7 +1,5 @@
 """Steps on the CPU: minibatches in fixed slices over threads, gradients added in a fixed order."""
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
@@ -19,12 +17,12 @@ from phalanx.learn.compiled.slices import (
 )
 from phalanx.learn.compiled.sparse import Lists, room_for_lists
 from phalanx.learn.ppo import ADAM_DECAYS, ADAM_EPSILON, LossSettings, Rows, to_rows
-from phalanx.learn.rollout import Arrays, Rollout, flat
+from phalanx.learn.rollout import Arrays, Facts, Rollout, flat
 
 
 @kernel
 def adam_step(
-    theta: Any, grads: Any, mean: Any, square: Any, step: int, loss: LossSettings
+    theta: Floats, grads: Floats, mean: Floats, square: Floats, step: int, loss: LossSettings
 ) -> float:
     """Add the slices' gradients in order, bound their norm, move the weights; returns the norm."""
     total = grads[0]
@@ -114,7 +112,7 @@ class CompiledStepper:
     def weights(self) -> Floats:
         return self.policy.theta.copy()
 
-    def save(self) -> tuple[Arrays, dict[str, Any]]:
+    def save(self) -> tuple[Arrays, Facts]:
         theta = self.policy.widened(self.policy.theta)
         return {"theta": theta, **self.optimiser()}, {"adam_steps": self.steps}
 
@@ -125,7 +123,7 @@ class CompiledStepper:
     def load_weights(self, arrays: Arrays) -> None:
         self.policy.theta[:] = self.policy.narrowed(arrays["theta"])
 
-    def load(self, arrays: Arrays, facts: dict[str, Any]) -> None:
+    def load(self, arrays: Arrays, facts: Facts) -> None:
         self.load_weights(arrays)
         self.mean[:] = self.policy.narrowed(arrays["adam_mean"])
         self.square[:] = self.policy.narrowed(arrays["adam_square"])

@@ -10,7 +10,7 @@ from gymnasium import spaces
 from torch import Tensor, nn
 
 from phalanx.errors import ConfigError
-from phalanx.learn.rollout import Floats
+from phalanx.learn.rollout import Array, Floats
 
 NEVER = -1e9  # added to the logit of an action that is masked out
 
@@ -95,12 +95,12 @@ class TorchActor:
     def set_weights(self, weights: dict[str, Tensor]) -> None:
         self.module.load_state_dict(weights)
 
-    def prepare(self, obs: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def prepare(self, obs: Array) -> Array:
         return obs
 
     @torch.no_grad()
     def forward(
-        self, obs: npt.NDArray[Any], truth: npt.NDArray[np.float32] | None = None
+        self, obs: Array, truth: npt.NDArray[np.float32] | None = None
     ) -> tuple[Tensor, Floats]:
         extra = torch.zeros(len(obs), 0) if truth is None else torch.from_numpy(truth)
         outputs, values = self.module(self._to(obs), extra.to(self.device))
@@ -108,13 +108,13 @@ class TorchActor:
 
     @torch.no_grad()
     def draw(
-        self, outputs: Tensor, masks: npt.NDArray[np.bool_], noise: npt.NDArray[Any]
-    ) -> tuple[npt.NDArray[Any], Floats]:
+        self, outputs: Tensor, masks: npt.NDArray[np.bool_], noise: Array
+    ) -> tuple[Array, Floats]:
         actions, log_probs = self.head.draw(outputs, self._to(masks), self._to(noise))
         return actions.cpu().numpy(), log_probs.cpu().numpy()
 
-    def best(self, outputs: Tensor, masks: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
+    def best(self, outputs: Tensor, masks: npt.NDArray[np.bool_]) -> Array:
         return self.head.best(outputs, self._to(masks)).cpu().numpy()
 
-    def _to(self, array: npt.NDArray[Any]) -> Tensor:
+    def _to(self, array: Array) -> Tensor:
         return torch.from_numpy(array).to(self.device)

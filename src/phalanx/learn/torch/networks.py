@@ -6,7 +6,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from gymnasium import spaces
 from torch import Tensor, nn
@@ -15,7 +14,7 @@ from phalanx.errors import ConfigError
 from phalanx.learn.compiled.actor import count_outputs, is_image
 from phalanx.learn.compiled.mlp import Floats
 from phalanx.learn.compiled.policy import Policy
-from phalanx.learn.rollout import Arrays
+from phalanx.learn.rollout import Array, Arrays
 
 WANTED = "its forward takes obs and truth, and gives logits [rows, outputs] and values [rows]"
 
@@ -56,9 +55,12 @@ class EnvNetwork(nn.Module):
     """
 
     def __init__(
-        self, obs_space: spaces.Space[Any], action_space: spaces.Space[Any],
-        hidden: tuple[int, ...], deviation: float = 1.0,
-    ) -> None:  # fmt: skip
+        self,
+        obs_space: spaces.Space[Any],
+        action_space: spaces.Space[Any],
+        hidden: tuple[int, ...],
+        deviation: float = 1.0,
+    ) -> None:
         super().__init__()
         if not isinstance(obs_space, spaces.Box):
             raise ConfigError(
@@ -110,11 +112,14 @@ def _eyes(shape: tuple[int, ...]) -> nn.Sequential:
     """Three convolutions that make an image of 64 x 64 a few hundred numbers."""
     channels = _channels_first(shape)[0]
     return nn.Sequential(
-        nn.Conv2d(channels, 16, 8, 4, padding=2), nn.ReLU(),
-        nn.Conv2d(16, 32, 4, 2, padding=1), nn.ReLU(),
-        nn.Conv2d(32, 32, 3, 2, padding=1), nn.ReLU(),
+        nn.Conv2d(channels, 16, 8, 4, padding=2),
+        nn.ReLU(),
+        nn.Conv2d(16, 32, 4, 2, padding=1),
+        nn.ReLU(),
+        nn.Conv2d(32, 32, 3, 2, padding=1),
+        nn.ReLU(),
         nn.Flatten(),
-    )  # fmt: skip
+    )
 
 
 def _channels_first(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -130,7 +135,7 @@ def _to_channels_first(x: Tensor) -> Tensor:
 
 
 def build_own_network(
-    network: Callable[[int, int, int], Any], obs: npt.NDArray[Any], truth_size: int, outputs: int
+    network: Callable[[int, int, int], Any], obs: Array, truth_size: int, outputs: int
 ) -> nn.Module:
     """The module of a factory(obs_size, truth_size, outputs); one that cannot work is refused.
 

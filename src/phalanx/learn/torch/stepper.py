@@ -5,7 +5,7 @@ They are the same steps as the compiled ones; a test holds both together.
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from phalanx.learn.a3c import Shared
 from phalanx.learn.ppo import ADAM_DECAYS, ADAM_EPSILON, LossSettings, Rows, ppo_loss
-from phalanx.learn.rollout import Arrays, Floats, Rollout, flat
+from phalanx.learn.rollout import Array, Arrays, Facts, Floats, Rollout, flat
 from phalanx.learn.torch.heads import Head
 from phalanx.learn.torch.networks import set_weights, weights_of
 
@@ -128,10 +128,10 @@ class TorchStepper:
     def weights(self) -> dict[str, Tensor]:
         return {name: part.detach().clone() for name, part in self.module.state_dict().items()}
 
-    def _to(self, array: npt.NDArray[Any]) -> Tensor:
+    def _to(self, array: Array) -> Tensor:
         return torch.from_numpy(np.ascontiguousarray(array)).to(self.device)
 
-    def save(self) -> tuple[Arrays, dict[str, Any]]:
+    def save(self) -> tuple[Arrays, Facts]:
         arrays = weights_of(self.module)
         for k, part in enumerate(self.parameters):
             state = self.adam.state.get(part, {})
@@ -150,7 +150,7 @@ class TorchStepper:
     def load_weights(self, arrays: Arrays) -> None:
         set_weights(self.module, arrays)
 
-    def load(self, arrays: Arrays, facts: dict[str, Any]) -> None:
+    def load(self, arrays: Arrays, facts: Facts) -> None:
         self.load_weights(arrays)
         if facts["adam_steps"]:
             for k, part in enumerate(self.parameters):
