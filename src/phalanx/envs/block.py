@@ -13,11 +13,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from gymnasium import Env
 from gymnasium.spaces.utils import is_space_dtype_shape_equiv
 from gymnasium.vector import AutoresetMode
 
-from phalanx.envs.factories import Factory, build, close_in_time
+from phalanx.envs.factories import AnyEnv, Factory, build, close_in_time
 from phalanx.envs.faults import Fault, failed_env
 from phalanx.envs.layout import Layout, WrongValue
 from phalanx.envs.shared_memory import (
@@ -31,13 +30,17 @@ from phalanx.envs.shared_memory import (
     TRUNCATED,
     WITH_OPTIONS,
     Board,
+    Options,
     PoolSetup,
     block_of,
     numbers,
 )
 from phalanx.errors import ConfigError
 
+Obs = Any  # as the space of an environment has it
+Action = Any
 Info = dict[str, Any]
+Step = tuple[Obs, float, bool, bool, Info]
 
 
 class SpacesDiffer(ConfigError, RuntimeError):
@@ -68,8 +71,8 @@ class Block(ABC):
         self._publish: Callable[[int], None] | None = None  # is told of each row that is written
         self.infos: dict[int, Info] = {}
         """what the environments told in the rows that were not yet fetched"""
-        self.envs: dict[int, Env[Any, Any]] = {}
-        self._steps: dict[int, Callable[[Any], Any]] = {}
+        self.envs: dict[int, AnyEnv] = {}
+        self._steps: dict[int, Callable[[Action], Any]] = {}
         for i in indices:
             self._now[worker] = i
             self._place(i, self._build(i))
@@ -80,7 +83,7 @@ class Block(ABC):
         """Tell the caller of an environment that failed."""
 
     @abstractmethod
-    def _options_for(self, i: int) -> dict[str, Any]:
+    def _options_for(self, i: int) -> Options:
         """What the caller sent for the reset of environment i."""
 
     def play(self, requests: Iterable[int]) -> None:
@@ -125,7 +128,7 @@ class Block(ABC):
             if publish is not None:
                 publish(i)
 
-    def _end(self, i: int, obs: Any, ended: int, info: Info) -> None:
+    def _end(self, i: int, obs: Obs, ended: int, info: Info) -> None:
         """Keep the last observation and the statistics; begin the next episode, if it is time."""
         self._write_final(i, obs)
         self.board.episode_returns[i] = self._returns[i]
@@ -143,7 +146,7 @@ class Block(ABC):
         if self._setup.autoreset is AutoresetMode.NEXT_STEP:
             self._steps[i] = partial(self._begin_instead, i)
 
-    def _begin_instead(self, i: int, _action: Any) -> tuple[Any, float, bool, bool, Info]:
+    def _begin_instead(self, i: int, _action: Action) -> Step:
         """The step after the last: the action is not played, the next episode begins."""
         first, info = self._reset(i)
         self._steps[i] = self.envs[i].step
@@ -165,12 +168,12 @@ class Block(ABC):
             assert order & ~WITH_OPTIONS == BEGIN
         self._start(i, *self._reset(i, **given))
 
-    def _reset(self, i: int, **given: Any) -> tuple[Any, Info]:
+    def _reset(self, i: int, **given: Any) -> tuple[Obs, Info]:
         if self._setup.options is not None:
             given.setdefault("options", deepcopy(self._setup.options))
         return checked_reset(self.envs[i].reset(**given))
 
-    def _start(self, i: int, first: Any, info: Info) -> None:
+    def _start(self, i: int, first: Obs, info: Info) -> None:
         """The first row of an episode."""
         self._write(i, first)
         self._steps[i] = self.envs[i].step
@@ -229,7 +232,7 @@ class Block(ABC):
         board.episode_returns[i], board.episode_lengths[i] = np.nan, -1
         self._flags[i] |= TRUNCATED | LOST
 
-    def _place(self, i: int, env: Env[Any, Any]) -> None:
+    def _place(self, i: int, env: AnyEnv) -> None:
         seen, acts = self.board.observations.space, self.board.action_layout.space
         if self._setup.alike and not is_space_dtype_shape_equiv(env.observation_space, seen):
             raise SpacesDiffer(
@@ -260,14 +263,14 @@ class Block(ABC):
 # --- what environments may answer, besides observations: those are checked by their layout --------
 
 
-def checked_reset(answer: Any) -> tuple[Any, dict[str, Any]]:
+def checked_reset(answer: object) -> tuple[Obs, Info]:
     """(observation, info)"""
     if not isinstance(answer, tuple) or len(answer) != 2 or not isinstance(answer[1], dict):
         raise WrongValue("not (observation, info); environments of old gym need a wrapper")
     return answer
 
 
-def checked_step(answer: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+def checked_step(answer: object) -> Step:
     """(observation, reward, terminated, truncated, info)"""
     if not isinstance(answer, tuple) or len(answer) != 5:
         raise WrongValue("not (observation, reward, terminated, truncated, info)")
@@ -278,13 +281,13 @@ def checked_step(answer: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
     return obs, float(reward), *ended, checked_info(info)
 
 
-def ending(terminated: Any, truncated: Any) -> int:
+def ending(terminated: object, truncated: object) -> int:
     """The flags of a row whose environment says so."""
     said = checked_flag(terminated, "terminated"), checked_flag(truncated, "truncated")
     return TERMINATED * said[0] | TRUNCATED * said[1]
 
 
-def checked_flag(value: Any, name: str) -> bool:
+def checked_flag(value: object, name: str) -> bool:
     """Python's or numpy's booleans, and 0 and 1."""
     if isinstance(value, bool | np.bool_):
         return bool(value)
@@ -294,7 +297,7 @@ def checked_flag(value: Any, name: str) -> bool:
     return bool(given)
 
 
-def checked_info(value: Any) -> dict[str, Any]:
+def checked_info(value: object) -> Info:
     if not isinstance(value, dict):
         raise WrongValue(f"info is {value!r:.60}, not a dict")
     return value

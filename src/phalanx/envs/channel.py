@@ -28,7 +28,7 @@ class Channel:
     def fileno(self) -> int:
         return self._end.fileno()
 
-    def send(self, message: Any) -> None:
+    def send(self, message: object) -> None:
         try:
             packed = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
         except Exception:  # classes of a notebook, lambdas: slower, but it can

@@ -18,7 +18,8 @@ from phalanx.errors import ConfigError
 from phalanx.importing import GIVEN, import_from
 from phalanx.system import UNIX
 
-Factory = Callable[[], Env[Any, Any]]
+AnyEnv = Env[Any, Any]
+Factory = Callable[[], AnyEnv]
 EnvSpec = str | Factory | Sequence[Factory]
 
 CLOSE_S = 60.0  # for all environments of a process together
@@ -30,7 +31,7 @@ class OneEach:
 
     factories: tuple[Factory, ...]
 
-    def __call__(self) -> Env[Any, Any]:
+    def __call__(self) -> AnyEnv:
         return self.factories[0]()
 
 
@@ -42,7 +43,7 @@ class FromGymnasium:
     spec: gymnasium.envs.registration.EnvSpec | None
     """as it is registered here: workers may not have what has registered it"""
 
-    def __call__(self) -> Env[Any, Any]:
+    def __call__(self) -> AnyEnv:
         return gymnasium.make(self.spec or self.name, disable_env_checker=True)
 
 
@@ -55,10 +56,10 @@ class FromModule:
     folder: str
     """where the module may be, besides all that is installed"""
 
-    def __call__(self) -> Env[Any, Any]:
+    def __call__(self) -> AnyEnv:
         module, place = self.prepare(), f"{self.module}:{self.name}"
         if hasattr(module, self.name):
-            env: Env[Any, Any] = getattr(module, self.name)()
+            env: AnyEnv = getattr(module, self.name)()
         elif self.name in gymnasium.registry:  # importing the module may have registered it
             env = FromGymnasium(place, None)()
         else:
@@ -107,12 +108,12 @@ def factory_of(env: EnvSpec) -> tuple[Factory, str]:
     return FromGymnasium(env, gymnasium.registry.get(env)), env
 
 
-def build(factory: Factory, i: int) -> Env[Any, Any]:
+def build(factory: Factory, i: int) -> AnyEnv:
     """Environment i: by its own factory, if there is one for each."""
     return factory.factories[i]() if isinstance(factory, OneEach) else factory()
 
 
-def is_wrapped(env: Any, wrapper_class: type) -> bool:
+def is_wrapped(env: object, wrapper_class: type) -> bool:
     """Whether an environment, or one inside it, is of this class."""
     while not isinstance(env, wrapper_class):
         if not isinstance(env, Wrapper):
@@ -121,7 +122,7 @@ def is_wrapped(env: Any, wrapper_class: type) -> bool:
     return True
 
 
-def close_in_time(envs: Iterable[Env[Any, Any]]) -> None:
+def close_in_time(envs: Iterable[AnyEnv]) -> None:
     """Close all of them. What they raise is dropped: nobody can do anything about it any more."""
     deadline = time.monotonic() + CLOSE_S
     for env in envs:

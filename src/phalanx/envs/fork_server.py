@@ -18,10 +18,10 @@ import select
 import signal
 import socket
 import sys
-from typing import Any
 
 from phalanx.envs import trial, worker  # noqa: F401  what children run is imported here, once
 from phalanx.envs.channel import Channel
+from phalanx.envs.factories import Factory
 from phalanx.envs.starter import unpacked
 from phalanx.system import Bell, MemoryFile, die_with
 
@@ -45,7 +45,7 @@ def main(control_fd: int, factory_fd: int, life_fd: int) -> None:
         _serve(control, life_fd, factory)
 
 
-def _serve(control: socket.socket, life_fd: int, factory: Any) -> None:
+def _serve(control: socket.socket, life_fd: int, factory: Factory) -> None:
     """Start a process for each task that the caller sends, and tell of its end."""
     children: dict[int, tuple[int, int]] = {}  # by the process's handle: worker, pid
     poll = select.poll()
@@ -80,7 +80,7 @@ def _serve(control: socket.socket, life_fd: int, factory: Any) -> None:
 
 
 def _live(
-    life_fd: int, factory: Any, channel_fd: int, last_words: int, task_fd: int, *shared: int
+    life_fd: int, factory: Factory, channel_fd: int, last_words: int, task_fd: int, *shared: int
 ) -> None:
     """The life of a child, from its first breath to its exit code."""
     code = 1
@@ -114,5 +114,5 @@ def _live(
         os._exit(code)
 
 
-def _say(control: socket.socket, message: Any) -> None:
+def _say(control: socket.socket, message: object) -> None:
     control.sendall(json.dumps(message).encode())

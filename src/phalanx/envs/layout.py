@@ -23,11 +23,13 @@ from phalanx.errors import ActionError
 INT64, UINT64 = np.dtype(np.int64), np.dtype(np.uint64)
 FEW = 32  # so many numbers Python compares faster than numpy
 
+AnySpace = spaces.Space[Any]
 Array = npt.NDArray[Any]
 Rows = Any  # the arrays of a space, in its structure: an array, or dicts and tuples of such
 Values = dict[int, Any]  # of the rows that are known
-Write = Callable[[int, Any], None]
-Read = Callable[[int], Any]
+Value = Any  # one row of them
+Write = Callable[[int, Value], None]
+Read = Callable[[int], Value]
 Which = Array | slice  # the rows meant
 
 
@@ -58,7 +60,7 @@ class Leaf:
     highest: int | None = None
     """the highest number of a Discrete from 0, the usual case"""
 
-    def checked(self, value: Any) -> Array:
+    def checked(self, value: Value) -> Array:
         """What an environment gave, as this leaf stores it; WrongValue if that would change it."""
         what = f"observation{self.place}"
         try:
@@ -76,7 +78,7 @@ class Leaf:
             raise WrongValue(f"{what} is {given}; its space says {self.low} to {self.high}")
         return stored
 
-    def checked_actions(self, values: Any, ids: Sequence[int] | Array) -> Array:
+    def checked_actions(self, values: Rows, ids: Sequence[int] | Array) -> Array:
         """One action for each of `ids`, as this leaf stores them; ActionError if one is illegal."""
         if self.highest is not None and type(values) is np.ndarray and values.dtype is INT64:
             count = len(ids)
@@ -122,7 +124,7 @@ class Layout:
     layout.take(rows, np.array([3, 5]))                  # in the structure of the space
     """
 
-    def __init__(self, space: spaces.Space[Any], bounded: bool = True) -> None:
+    def __init__(self, space: AnySpace, bounded: bool = True) -> None:
         """NoFixedSize if there is none.
 
         bounded: False if values may be beyond the bounds of the space, but not of its dtype.
@@ -141,11 +143,11 @@ class Layout:
             return rows.copy() if isinstance(which, slice) else rows[which]
         return _map(lambda array: array.copy() if isinstance(which, slice) else array[which], rows)
 
-    def batch(self, values: Sequence[Any]) -> Rows:
+    def batch(self, values: Sequence[Value]) -> Rows:
         """Values one by one, as rows."""
         return _map(lambda _leaf, *given: np.asarray(given), self._structure, *values)
 
-    def row(self, rows: Rows, i: int, _count: int) -> Any:
+    def row(self, rows: Rows, i: int, _count: int) -> Value:
         """Row i, in the structure of the space."""
         return _map(
             lambda leaf, array: int(array[i]) if leaf.scalar else array[i], self._structure, rows
@@ -161,7 +163,7 @@ class Layout:
 
         return _map(replaced, rows, others)
 
-    def put(self, rows: Rows, which: Which, values: Any, ids: Sequence[int] | Array) -> None:
+    def put(self, rows: Rows, which: Which, values: Rows, ids: Sequence[int] | Array) -> None:
         """Store one action for each of `ids`, or none at all."""
         if self.single is not None:
             rows[which] = self.single.checked_actions(values, ids)
@@ -184,28 +186,28 @@ class Layout:
 class Objects:
     """A space as values of Python; what `Layout` is for spaces that fit into arrays."""
 
-    def __init__(self, space: spaces.Space[Any]) -> None:
+    def __init__(self, space: AnySpace) -> None:
         self.space = space
 
-    def rows(self, _make: Any) -> Values:
+    def rows(self, _make: object) -> Values:
         """No arrays: a dict that each process fills with what it is sent."""
         return {}
 
-    def batch(self, values: Sequence[Any]) -> Any:
+    def batch(self, values: Sequence[Value]) -> Rows:
         """The values of some rows, as Gymnasium batches those of this space."""
-        room: Any = create_empty_array(self.space, len(values), fn=np.zeros)
+        room: Rows = create_empty_array(self.space, len(values), fn=np.zeros)
         return deepcopy(concatenate(self.space, list(values), room))
 
-    def row(self, batch: Any, i: int, count: int) -> Any:
+    def row(self, batch: Rows, i: int, count: int) -> Value:
         """Value i of a batch of `count`."""
         return list(iterate(batch_space(self.space, count), batch))[i]
 
-    def take(self, rows: Values, which: Array | slice) -> Any:
+    def take(self, rows: Values, which: Array | slice) -> Rows:
         """Some rows; all, for a slice."""
         ids = sorted(rows) if isinstance(which, slice) else which.tolist()
         return self.batch([rows[i] for i in ids])
 
-    def put(self, rows: Values, _which: Any, actions: Any, ids: Sequence[int] | Array) -> None:
+    def put(self, rows: Values, _which: object, actions: Rows, ids: Sequence[int] | Array) -> None:
         """Keep one action for each of `ids`."""
         try:
             given = list(iterate(batch_space(self.space, len(ids)), actions))
@@ -217,14 +219,14 @@ class Objects:
             raise ActionError(f"{len(given)} actions for {len(ids)} rows")
         rows.update(zip(np.asarray(ids).tolist(), given, strict=True))
 
-    def writer(self, rows: Values) -> Callable[[int, Any], None]:
+    def writer(self, rows: Values) -> Write:
         return rows.__setitem__
 
-    def reader(self, rows: Values) -> Callable[[int], Any]:
+    def reader(self, rows: Values) -> Read:
         return rows.__getitem__
 
 
-def layout_of(space: spaces.Space[Any], *, bounded: bool = True) -> Layout | Objects:
+def layout_of(space: AnySpace, *, bounded: bool = True) -> Layout | Objects:
     """How values of a space are kept: in arrays, if they have a fixed size."""
     try:
         return Layout(space, bounded)
@@ -232,7 +234,7 @@ def layout_of(space: spaces.Space[Any], *, bounded: bool = True) -> Layout | Obj
         return Objects(space)
 
 
-def _cut(space: spaces.Space[Any], place: str, bounded: bool) -> Any:
+def _cut(space: AnySpace, place: str, bounded: bool) -> Any:
     """The structure of a space, with a leaf for each array."""
     if isinstance(space, spaces.Dict):
         return {k: _cut(part, f"{place}[{k!r}]", bounded) for k, part in space.items()}
@@ -305,7 +307,7 @@ def _writer(structure: Any, rows: Rows) -> Write:
     names: Callable[[Any], Any] = dict.keys if kind is dict else len
     wanted = names(structure)
 
-    def write(i: int, value: Any) -> None:
+    def write(i: int, value: Value) -> None:
         if type(value) is not kind or names(value) != wanted:
             _check_parts(structure, value, "observation", WrongValue)
         for key, write_part in writers.items():
@@ -319,13 +321,13 @@ def _leaf_writer(leaf: Leaf, rows: Array) -> Write:
     # A memoryview takes only what has its shape and type, and in half of numpy's time.
     views = [memoryview(row) for row in rows] if len(shape) == 1 and rows.size else []
 
-    def write_vector(i: int, value: Any) -> None:
+    def write_vector(i: int, value: Value) -> None:
         try:
             views[i][:] = value
         except (ValueError, TypeError, BufferError, NotImplementedError):
             rows[i] = leaf.checked(value)
 
-    def write_array(i: int, value: Any) -> None:
+    def write_array(i: int, value: Value) -> None:
         if scalar or type(value) is not np.ndarray or value.shape != shape or value.dtype != dtype:
             value = leaf.checked(value)
         rows[i] = value

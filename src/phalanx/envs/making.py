@@ -14,7 +14,7 @@ from phalanx.envs.factories import EnvSpec, Factory, OneEach, close_in_time, fac
 from phalanx.envs.faults import Fault, FaultLog
 from phalanx.envs.pool import ObservationMode, Pool
 from phalanx.envs.serial import Serial
-from phalanx.envs.shared_memory import PoolSetup
+from phalanx.envs.shared_memory import Options, PoolSetup
 from phalanx.envs.trial import Count, try_first
 from phalanx.envs.workers import open_workers
 from phalanx.errors import ConfigError, KindError
@@ -29,7 +29,7 @@ def make_pool(
     wait_for: int | Literal["all"] = "all",
     seed: int = 0,
     infos: bool = True,
-    options: dict[str, Any] | None = None,
+    options: Options | None = None,
     autoreset_mode: AutoresetMode | str = AutoresetMode.SAME_STEP,
     observation_mode: ObservationMode = "same",
     trial: bool = True,
@@ -97,9 +97,17 @@ def make_pool(
     if not trial and "auto" in (count, num_workers):
         raise ConfigError("trial = False: n_envs and num_workers must be numbers, not 'auto'")
     traits, starter, why_here, tried_env = try_first(
-        factory, name, n_envs=count, num_workers=num_workers, step_timeout=step_timeout,
-        start_timeout=start_timeout, seed=seed, options=options, alike=alike, only_build=not trial,
-    )  # fmt: skip
+        factory,
+        name,
+        n_envs=count,
+        num_workers=num_workers,
+        step_timeout=step_timeout,
+        start_timeout=start_timeout,
+        seed=seed,
+        options=options,
+        alike=alike,
+        only_build=not trial,
+    )
     if count == "auto":
         count = choose_num_envs(traits.step_s, traits.cpu_share)
     if starter is None:
@@ -139,7 +147,7 @@ def make_pool(
     return Pool(setup, here, log, observation_mode, reason)
 
 
-def checked_modes(autoreset_mode: Any, observation_mode: Any) -> tuple[AutoresetMode, bool]:
+def checked_modes(autoreset_mode: object, observation_mode: Any) -> tuple[AutoresetMode, bool]:
     """When the next episode begins, and whether observation spaces may differ in their bounds."""
     try:
         autoreset = AutoresetMode(autoreset_mode)

@@ -18,17 +18,18 @@ from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
-from gymnasium import Env, Space
 
+from phalanx.envs.factories import AnyEnv
 from phalanx.envs.faults import Fault, FaultLog, PoolClosed
+from phalanx.envs.layout import AnySpace
 from phalanx.envs.processes import CLOSE_S, TICK_S
 from phalanx.envs.received import Quiet, Received, gather, quiet
 from phalanx.envs.serial import Serial
-from phalanx.envs.shared_memory import BEGIN, SEED, WITH_OPTIONS, Ints, PoolSetup, seed_of
+from phalanx.envs.shared_memory import BEGIN, SEED, WITH_OPTIONS, Ints, Options, PoolSetup, seed_of
 from phalanx.envs.workers import Workers
 from phalanx.errors import ConfigError, PhalanxError
 
-ObservationMode = Literal["same", "different"] | tuple[Space[Any], Space[Any]]
+ObservationMode = Literal["same", "different"] | tuple[AnySpace, AnySpace]
 EnvIds = npt.ArrayLike | Sequence[int]
 
 
@@ -72,7 +73,7 @@ class Pool:
         self,
         seed: int | Sequence[int | None] | None = None,
         env_ids: EnvIds | None = None,
-        options: dict[str, Any] | Sequence[dict[str, Any] | None] | None = None,
+        options: Options | Sequence[Options | None] | None = None,
     ) -> None:
         """Begin an episode everywhere, or in `env_ids`; its first rows arrive through `recv`.
 
@@ -210,7 +211,7 @@ class Pool:
             raise PhalanxError(f"{doing}: {self._num_out} rows are under way, recv first")
 
     @property
-    def envs(self) -> list[Env[Any, Any]]:
+    def envs(self) -> list[AnyEnv]:
         """The environments themselves, if they are in this process."""
         runner = self.check_open()
         if isinstance(runner, Workers):

@@ -205,10 +205,10 @@ class Processes(ABC):
         if at >= 0 and started.ready:
             action = self.board.action_layout.reader(self.board.actions)(at)
         self._ask_again(worker)
+        known = {"env_id": env_id, "lost": tuple(block), "memory_mb": ended.memory_mb}
         return dead_worker(
-            worker, ended.code, started.verdict, words, doing, env_id=env_id, lost=tuple(block),
-            memory_mb=ended.memory_mb, last_action=action,
-        )  # fmt: skip
+            worker, ended.code, started.verdict, words, doing, last_action=action, **known
+        )
 
     def _env_at(self, worker: int) -> int | None:
         """The environment that a worker is at, if it is at one of its own."""

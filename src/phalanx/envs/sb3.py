@@ -1,7 +1,7 @@
 """The pool as Stable-Baselines3's VecEnv."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,8 @@ except ImportError:
     raise MissingError('Stable-Baselines3 is not installed: pip install "phalanx[sb3]"') from None
 
 Array = npt.NDArray[Any]
+Info = dict[str, Any]
+Indices = None | int | Iterable[int]  # of environments; None: all
 
 
 class PoolVecEnv(VecEnv):  # type: ignore[misc]
@@ -53,13 +55,13 @@ class PoolVecEnv(VecEnv):  # type: ignore[misc]
         self._reset_options()
         return received.obs
 
-    def step_async(self, actions: Any) -> None:
+    def step_async(self, actions: Array) -> None:
         nested = isinstance(self.action_space, spaces.Dict | spaces.Tuple)
         if nested and not isinstance(actions, dict):  # SB3 gives them one by one
             actions = self.pool.batch(list(actions))
         self.pool.send(actions)
 
-    def step_wait(self) -> tuple[Any, Array, Array, list[dict[str, Any]]]:
+    def step_wait(self) -> tuple[Any, Array, Array, list[Info]]:
         received = self.pool.recv()
         self._masks = received.action_masks
         infos = [dict(info) for info in received.infos or [{}] * self.num_envs]
@@ -109,14 +111,14 @@ class PoolVecEnv(VecEnv):  # type: ignore[misc]
             return [None] * self.num_envs
         return self.pool.call("render")
 
-    def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
+    def get_attr(self, attr_name: str, indices: Indices = None) -> list[Any]:
         return self.pool.call(attr_name, env_ids=self._chosen(indices))
 
-    def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
+    def set_attr(self, attr_name: str, value: object, indices: Indices = None) -> None:
         self.pool.call(f"{attr_name}=", value, env_ids=self._chosen(indices))
 
     def env_method(
-        self, method_name: str, *method_args: Any, indices: Any = None, **method_kwargs: Any
+        self, method_name: str, *method_args: Any, indices: Indices = None, **method_kwargs: Any
     ) -> list[Any]:
         if method_name == "action_masks" and self._masks is not None:
             return [self._masks[i] for i in self._chosen(indices)]
@@ -124,10 +126,10 @@ class PoolVecEnv(VecEnv):  # type: ignore[misc]
             method_name, *method_args, env_ids=self._chosen(indices), **method_kwargs
         )
 
-    def env_is_wrapped(self, wrapper_class: type, indices: Any = None) -> list[bool]:
+    def env_is_wrapped(self, wrapper_class: type, indices: Indices = None) -> list[bool]:
         """Whether each environment is wrapped so. None needs a Monitor: the pool does its work."""
         return self.pool.apply(is_wrapped, wrapper_class, env_ids=self._chosen(indices))
 
-    def _chosen(self, indices: Any) -> list[int]:
+    def _chosen(self, indices: Indices) -> list[int]:
         """The environments meant: all, one, or some, counted from the end if negative."""
         return np.arange(self.num_envs)[list(self._get_indices(indices))].tolist()

@@ -10,7 +10,7 @@ from phalanx.envs.block import Block, Info
 from phalanx.envs.factories import Factory
 from phalanx.envs.faults import Fault, PoolClosed
 from phalanx.envs.processes import OnFault
-from phalanx.envs.shared_memory import Board, Ints, PoolSetup
+from phalanx.envs.shared_memory import Board, Ints, Options, PoolSetup
 from phalanx.envs.worker import use
 
 
@@ -23,7 +23,7 @@ class Serial(Block):
     def __init__(self, setup: PoolSetup, factory: Factory, on_fault: OnFault) -> None:
         super().__init__(setup, factory, Board(setup))
         self._on_fault, self._left = on_fault, False
-        self._options: dict[int, dict[str, Any]] = {}
+        self._options: dict[int, Options] = {}
         self._waiting: deque[int] = deque()
 
     def _report(self, fault: Fault) -> None:
@@ -31,7 +31,7 @@ class Serial(Block):
         if self._left:  # who is told may have closed us
             raise PoolClosed("the pool was closed")
 
-    def _options_for(self, i: int) -> dict[str, Any]:
+    def _options_for(self, i: int) -> Options:
         return self._options[i]
 
     def submit(self, requests: Ints, ids: Ints) -> None:
@@ -51,7 +51,7 @@ class Serial(Block):
     def info(self, i: int) -> Info:
         return self.infos.pop(i)
 
-    def begin_with(self, options: dict[str, Any], i: int) -> None:
+    def begin_with(self, options: Options, i: int) -> None:
         """The options of the reset of environment i that is asked for next."""
         self._options[i] = deepcopy(options)
 

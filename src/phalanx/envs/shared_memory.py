@@ -16,6 +16,7 @@ from gymnasium.vector import AutoresetMode
 from phalanx.envs.layout import Layout, Leaf, Objects, Rows
 
 Array = npt.NDArray[Any]
+Options = dict[str, Any]  # that an environment is reset with
 Ints = npt.NDArray[np.int64]
 
 BOOL = np.dtype(np.bool_)
@@ -59,7 +60,7 @@ class PoolSetup:
     num_workers: int
     seed: int
     infos: bool
-    options: dict[str, Any] | None
+    options: Options | None
     """of resets that are given none"""
     autoreset: AutoresetMode
     alike: bool
@@ -142,7 +143,7 @@ class Board:
     def _rows(self, leaf: Leaf) -> Array:
         return self._array(leaf.dtype, self._n_envs, *leaf.shape)
 
-    def _array(self, dtype: Any, *shape: int) -> Array:
+    def _array(self, dtype: npt.DTypeLike, *shape: int) -> Array:
         dtype = np.dtype(dtype)
         size = int(np.prod(shape, dtype=np.int64))
         start = self._end

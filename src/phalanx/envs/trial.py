@@ -15,14 +15,14 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-from gymnasium import Env, Space
+from gymnasium import Env
 
 from phalanx.envs.block import checked_reset, checked_step
 from phalanx.envs.channel import Channel
-from phalanx.envs.factories import Factory, OneEach, close_in_time
+from phalanx.envs.factories import AnyEnv, Factory, OneEach, close_in_time
 from phalanx.envs.faults import how_it_ended
-from phalanx.envs.layout import layout_of
-from phalanx.envs.shared_memory import EnvTraits
+from phalanx.envs.layout import AnySpace, layout_of
+from phalanx.envs.shared_memory import EnvTraits, Options
 from phalanx.envs.starter import CannotGo, Ended, Started, Starter, open_starter
 from phalanx.envs.thread_time import Account, quiet_mean
 from phalanx.errors import ConfigError, WorkerError
@@ -48,7 +48,7 @@ def try_first(
     step_timeout: float,
     start_timeout: float,
     **how: Any,
-) -> tuple[EnvTraits, Starter | None, str, Env[Any, Any] | None]:
+) -> tuple[EnvTraits, Starter | None, str, AnyEnv | None]:
     """Try one environment, where the others will be; `how` is for `tried`.
 
     Returns what it has shown and who can start workers like it. If nobody can: why, and the
@@ -142,12 +142,12 @@ def tried(
     *,
     seed: int,
     measure: bool,
-    options: dict[str, Any] | None = None,
+    options: Options | None = None,
     alike: bool = False,
     only_build: bool = False,
     keep_dice: bool = False,
     tell: Callable[[str], None] = lambda doing: None,
-) -> Iterator[tuple[EnvTraits, Env[Any, Any]]]:
+) -> Iterator[tuple[EnvTraits, AnyEnv]]:
     """Build one environment, begin an episode, take a step; many, if it is to be measured.
 
     only_build: do not reset or step it.
@@ -211,7 +211,7 @@ def report_trial(channel: Channel, factory: Factory, **settings: Any) -> int:
 
 
 def _measure(
-    env: Env[Any, Any], given: dict[str, Any], possible: Space[Any], tell: Callable[[], None]
+    env: AnyEnv, given: Options, possible: AnySpace, tell: Callable[[], None]
 ) -> tuple[float, float]:
     """Seconds of a step, and the share of them that was computing. Resets count too.
 

@@ -10,7 +10,7 @@ from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError, ResetNeed
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_differing_spaces, batch_space
 
-from phalanx.envs.block import Info
+from phalanx.envs.block import Action, Info, Obs
 from phalanx.envs.factories import Factory
 from phalanx.envs.making import opened
 from phalanx.envs.pool import Pool
@@ -19,7 +19,7 @@ from phalanx.errors import ConfigError
 from phalanx.reset_mask import checked_mask
 
 Seeds = int | Sequence[int | None] | None
-Step = tuple[Any, npt.NDArray[np.float64], npt.NDArray[np.bool_], npt.NDArray[np.bool_], Any]
+Step = tuple[Obs, npt.NDArray[np.float64], npt.NDArray[np.bool_], npt.NDArray[np.bool_], Info]
 
 
 class PoolVectorEnv(VectorEnv[Any, Any, Any]):
@@ -55,7 +55,7 @@ class PoolVectorEnv(VectorEnv[Any, Any, Any]):
 
     # --- the calls --------------------------------------------------------------------------------
 
-    def reset(self, *, seed: Seeds = None, options: Info | None = None) -> tuple[Any, Info]:
+    def reset(self, *, seed: Seeds = None, options: Info | None = None) -> tuple[Obs, Info]:
         """Begin an episode everywhere, or where options["reset_mask"] is True.
 
         As in Gymnasium, environment i gets seed + i, or seed[i]; or no seed, and throws dice that
@@ -80,16 +80,16 @@ class PoolVectorEnv(VectorEnv[Any, Any, Any]):
         self._ended[mask] = False
         self._pending, self._reset_done = "reset", True
 
-    def reset_wait(self, timeout: float | None = None) -> tuple[Any, Info]:
+    def reset_wait(self, timeout: float | None = None) -> tuple[Obs, Info]:
         received = self._finish("reset", timeout)
         are_all = len(received.env_ids) == self.num_envs
         return received.obs if are_all else self.pool.last_obs(), self._infos(received)
 
-    def step(self, actions: Any) -> Step:
+    def step(self, actions: Action) -> Step:
         self.step_async(actions)
         return self.step_wait()
 
-    def step_async(self, actions: Any) -> None:
+    def step_async(self, actions: Action) -> None:
         """Begin a step, which `step_wait` ends."""
         self._begin("step")
         if not self._reset_done:
@@ -127,8 +127,8 @@ class PoolVectorEnv(VectorEnv[Any, Any, Any]):
 
     # --- what environments tell -------------------------------------------------------------------
 
-    def _infos(self, received: Received) -> dict[str, Any]:
-        infos: dict[str, Any] = {}
+    def _infos(self, received: Received) -> Info:
+        infos: Info = {}
         ids, ended = received.env_ids.tolist(), received.terminated | received.truncated
         if received.infos is not None:
             for i, info in zip(ids, received.infos, strict=True):
@@ -156,7 +156,7 @@ class PoolVectorEnv(VectorEnv[Any, Any, Any]):
     def get_attr(self, name: str) -> tuple[Any, ...]:
         return self.call(name)
 
-    def set_attr(self, name: str, values: Any) -> None:
+    def set_attr(self, name: str, values: object) -> None:
         """One value for all environments, or a list or tuple with one for each."""
         if not isinstance(values, list | tuple):
             values = [values] * self.num_envs
@@ -184,7 +184,7 @@ class PoolVectorEnv(VectorEnv[Any, Any, Any]):
         """Each environment's own dice; copies, if it is in a worker."""
         return self.get_attr("np_random")
 
-    def close_extras(self, **_kwargs: Any) -> None:
+    def close_extras(self, **_kwargs: object) -> None:
         """End all workers, also those that are at work."""
         if self._pending:
             warnings.warn(

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from phalanx.envs.block import Block, SpacesDiffer
 from phalanx.envs.channel import Channel
@@ -20,6 +21,7 @@ from phalanx.envs.shared_memory import (
     ENDED,
     SPENT,
     Board,
+    Options,
     PoolSetup,
     block_of,
     numbers,
@@ -163,7 +165,7 @@ class EnvWorker(Block):
             self._letters[*whom] = content
         return self._letters.pop((kind, i))
 
-    def _options_for(self, i: int) -> dict[str, Any]:
+    def _options_for(self, i: int) -> Options:
         return self._post("options", i)
 
     def _follow_order(self, i: int) -> None:
@@ -193,7 +195,7 @@ def use(env: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     return value(*args, **kwargs) if callable(value) else value
 
 
-def between(ring: Any, start: int, stop: int) -> list[int]:
+def between(ring: memoryview | npt.NDArray[np.int64], start: int, stop: int) -> list[int]:
     """Entries number `start` to `stop` of a ring, which holds as many as it is long."""
     if start == stop:
         return []

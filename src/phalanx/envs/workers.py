@@ -16,7 +16,16 @@ import numpy as np
 from phalanx.envs.block import Info
 from phalanx.envs.layout import Objects
 from phalanx.envs.processes import TICK_S, OnFault, Processes
-from phalanx.envs.shared_memory import CALL, RECOVER, WITH_OPTIONS, Board, Ints, PoolSetup, numbers
+from phalanx.envs.shared_memory import (
+    CALL,
+    RECOVER,
+    WITH_OPTIONS,
+    Board,
+    Ints,
+    Options,
+    PoolSetup,
+    numbers,
+)
 from phalanx.envs.starter import Starter
 from phalanx.envs.waiting import Patience, fence
 from phalanx.envs.worker import between
@@ -159,11 +168,11 @@ class Workers(Processes):
             assert kind == "reply"
             self._replies.append((content[0], content[1]))
 
-    def begin_with(self, options: dict[str, Any], i: int) -> None:
+    def begin_with(self, options: Options, i: int) -> None:
         """The options of the reset of environment i that is asked for next."""
         self._post("options", i, options)
 
-    def _post(self, kind: str, i: int, content: Any) -> None:
+    def _post(self, kind: str, i: int, content: object) -> None:
         """Send what environment i is to be given when its row is asked for."""
         owner = int(self._owner[i])
         while not self._is_ready(owner):
