@@ -346,11 +346,21 @@ def open_samplers(config: TrainConfig, log: FaultLog) -> list[RemoteSampler]:
     for index in range(count):
         low, high = size * index // count, size * (index + 1) // count
         part = replace(
-            config, runner="local", ray_address=None, num_envs=high - low, num_threads=1,
-            num_samplers=1, num_envs_per_worker=None, resume=None, config=None, start_from=None,
+            config,
+            runner="local",
+            ray_address=None,
+            num_envs=high - low,
+            num_threads=1,
+            num_samplers=1,
+            num_envs_per_worker=None,
+            resume=None,
+            config=None,
+            start_from=None,
             seed=config.seed if config.env == "cage2" else config.seed + 1_000_003 * index,
-            device="cpu", overlap=False, algo="ppo" if config.env == "cage2" else config.algo,
-        )  # fmt: skip
+            device="cpu",
+            overlap=False,
+            algo="ppo" if config.env == "cage2" else config.algo,
+        )
         actor = remote.remote(part, low, workplace())
         samplers.append(RemoteSampler(actor, index, range(low, high), references, log))
     deadline = time.monotonic() + START_S

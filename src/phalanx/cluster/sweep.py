@@ -105,10 +105,9 @@ class Sweep:
         done = [trial for trial in trials if self.outcome(trial).state == "finished"]
         outcomes = [self.outcome(trial) for trial in done]
         speeds = [float(outcome.episodes_per_s or 0) for outcome in outcomes]
-        return Combination(
-            name, trials[0].path.parent.name, [trial.config.seed for trial in done],
-            *over_seeds(outcomes), float(np.mean(speeds)) if speeds else None,
-        )  # fmt: skip
+        folder, seeds = trials[0].path.parent.name, [trial.config.seed for trial in done]
+        speed = float(np.mean(speeds)) if speeds else None
+        return Combination(name, folder, seeds, *over_seeds(outcomes), speed)
 
     def write(self) -> None:
         """sweep.csv, a row for each trial, and summary.json."""
@@ -204,16 +203,15 @@ def _tuner(tune: Any, swept: Sweep, desk: Path) -> Any:
         outcome = play(trials[chosen["trial"]], desk / "stop", tune.report)
         return {"outcome": outcome._asdict()}
 
+    watcher, at_once = _watcher(tune, swept), config.max_concurrent
     return tune.Tuner(
         tune.with_resources(trial_of, {"cpu": config.cpus_per_trial}),
         param_space={"trial": tune.grid_search(list(range(len(trials))))},
-        tune_config=tune.TuneConfig(
-            max_concurrent_trials=config.max_concurrent, reuse_actors=True
-        ),
+        tune_config=tune.TuneConfig(max_concurrent_trials=at_once, reuse_actors=True),
         run_config=tune.RunConfig(
-            name="trials", storage_path=str(desk), verbose=0, callbacks=[_watcher(tune, swept)]
+            name="trials", storage_path=str(desk), verbose=0, callbacks=[watcher]
         ),
-    )  # fmt: skip
+    )
 
 
 def play(trial: Trial, stop: Path, report: Callable[[dict[str, Any]], None]) -> Outcome:
@@ -239,10 +237,9 @@ def play(trial: Trial, stop: Path, report: Callable[[dict[str, Any]], None]) -> 
     run.folder.write_summary(facts)
     returns = facts["returns"]["all"]
     reach = None if returns["high"] is None else returns["high"] - returns["mean"]
-    return Outcome(
-        state, returns["mean"], returns["stderr"], reach, facts["episodes"],
-        facts["episodes_per_s"], facts["seconds"],
-    )  # fmt: skip
+    measured = returns["mean"], returns["stderr"], reach
+    spent = [facts[name] for name in ("episodes", "episodes_per_s", "seconds")]
+    return Outcome(state, *measured, *spent)
 
 
 def _keep(story: str, path: Path) -> None:

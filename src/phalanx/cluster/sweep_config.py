@@ -18,10 +18,13 @@ from phalanx.training.config import TrainConfig
 from phalanx.trust import check_cluster, check_named
 
 INSTEAD = {
-    "seed": "--seeds", "num_threads": "--cpus-per-trial", "name": "--name",
-    "output_dir": "--output-dir", "config": "the config file before --over",
+    "seed": "--seeds",
+    "num_threads": "--cpus-per-trial",
+    "name": "--name",
+    "output_dir": "--output-dir",
+    "config": "the config file before --over",
     "resume": "the run folder to phalanx train --resume",
-}  # fmt: skip
+}
 LONGEST_NAME = 100  # of a folder, in characters
 MOST_TRIALS = 10_000
 

@@ -27,13 +27,12 @@ from phalanx.errors import PhalanxError, WorkerError
 from phalanx.learn.a3c import A3C, BEATS, BEGIN, EPISODES, STEPS, Shared
 from phalanx.learn.compiled.mlp import use_one_thread_per_product
 from phalanx.learn.compiled.stepper import CompiledStepper
-from phalanx.learn.pool_sampler import PoolSampler
 from phalanx.learn.ppo import PPOSettings
 from phalanx.learn.rollout import Stopped
 from phalanx.stopwatch import COPYING, IDLE, LEARNING, LOGGING, difference
 from phalanx.system import die_with
 from phalanx.training.config import TrainConfig
-from phalanx.training.on_pool import env_of, open_networks
+from phalanx.training.on_pool import env_of, open_networks, open_sampler
 from phalanx.training.recipe import Network, settings_of
 from phalanx.training.schedules import entropy_weight_at, learning_rate_at, progress_of
 from phalanx.training.update_record import UpdateRecord, added_up, episodes_of
@@ -97,9 +96,14 @@ class Worker:
         np.random.seed(seed)  # noqa: NPY002  for environments that use numpy's own dice
         factory, _name = factory_of(env_of(config))
         pool = make_pool(
-            lambda: Watched(factory(), self._own), n_envs=len(block), num_workers=0,
-            seed=config.seed, infos=False, max_restarts=UNBOUNDED, on_fault=self._tell,
-        )  # fmt: skip
+            lambda: Watched(factory(), self._own),
+            n_envs=len(block),
+            num_workers=0,
+            seed=config.seed,
+            infos=False,
+            max_restarts=UNBOUNDED,
+            on_fault=self._tell,
+        )
         actor, stepper, _device = open_networks(
             config, pool.single_observation_space, pool.single_action_space, setup.network
         )
@@ -108,11 +112,10 @@ class Worker:
                 stepper.policy, stepper.team, len(block) * config.update_steps
             )
         self.learner = A3C(stepper, settings_of(PPOSettings, config), self.shared, bring=False)
-        self.sampler = PoolSampler(
-            pool, actor, config.update_steps, gamma=config.gamma, reward_scale=config.reward_scale,
-            seed=seed, env_seeds=[env_seed(config.seed, i, setup.begun) for i in block],
-            first_env=block.start, noise_memory=config.noise_memory,
-        )  # fmt: skip
+        seeds = [env_seed(config.seed, i, setup.begun) for i in block]
+        self.sampler = open_sampler(
+            config, pool, actor, seed=seed, env_seeds=seeds, first_env=block.start
+        )
         self.sampler.stop = lambda: self.shared.stopped
 
     def work(self) -> None:
@@ -156,11 +159,18 @@ class Worker:
         self._own[EPISODES] += len(episodes)
         watch.switch(IDLE)
         return UpdateRecord(
-            updates=1, steps=rollout.rewards.size, dropped=0,
-            lags=Counter({lag: rollout.rewards.shape[1]}), episodes=episodes, rate=rate,
-            entropy_weight=entropy_weight, metrics=metrics, collect_s=collected - began,
-            learn_s=learnt - collected, split=difference(watch.seconds, before),
-        )  # fmt: skip
+            updates=1,
+            steps=rollout.rewards.size,
+            dropped=0,
+            lags=Counter({lag: rollout.rewards.shape[1]}),
+            episodes=episodes,
+            rate=rate,
+            entropy_weight=entropy_weight,
+            metrics=metrics,
+            collect_s=collected - began,
+            learn_s=learnt - collected,
+            split=difference(watch.seconds, before),
+        )
 
     def _tell(self, fault: Fault) -> None:
         """One of our environments failed and is built again; others number it differently."""

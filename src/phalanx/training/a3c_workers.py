@@ -68,9 +68,14 @@ def on_shared_weights(
         threads = min(threads, int(config.num_threads))
     factory, name = factory_of(env_of(config))
     trial, starter, _why_not, _env = try_first(
-        factory, name, seed=config.seed, n_envs=n_envs, num_workers=num_workers,
-        step_timeout=config.step_timeout, start_timeout=START_S,
-    )  # fmt: skip
+        factory,
+        name,
+        seed=config.seed,
+        n_envs=n_envs,
+        num_workers=num_workers,
+        step_timeout=config.step_timeout,
+        start_timeout=START_S,
+    )
     if starter is not None:
         starter.close()
     # A thread that learns from fewer rows than this waits longer than it works.

@@ -59,7 +59,7 @@ class Cage2Extension(Extension):
         if self.gate is not None:
             self.gate.move(rollout.notes[rollout.counted], progress)
 
-    def figures(self, episodes: Sequence[Episode]) -> dict[str, Any]:
+    def figures(self, episodes: Sequence[Episode]) -> dict[str, object]:
         if self.workflow is None:
             return {}
         alignment = mean([e.alignment for e in episodes])
@@ -70,12 +70,12 @@ class Cage2Extension(Extension):
     def schedules(self, progress: float) -> dict[str, float]:
         return {"restore_price": restore_price(self.config, progress)}
 
-    def episode_row(self, episode: Episode) -> tuple[Any, ...]:
+    def episode_row(self, episode: Episode) -> tuple[object, ...]:
         if self.workflow is None:
             return ()
         return episode.order, episode.fixes, episode.compliant, round(episode.alignment, 4)
 
-    def summary(self, episodes: Sequence[Episode]) -> dict[str, Any]:
+    def summary(self, episodes: Sequence[Episode]) -> dict[str, object]:
         if self.workflow is None:
             return {}
         figures = compliance_of(episodes)

@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from phalanx.arrays_file import ArraysFile, BadArrays, Declared, open_arrays
 from phalanx.errors import CheckpointError
-from phalanx.learn.rollout import Arrays
+from phalanx.learn.rollout import Array, Arrays, Facts
 from phalanx.settings.fields import LONGEST_LIST, LONGEST_TEXT
 from phalanx.training.time_split import is_split
 from phalanx.training.update_record import Episode
@@ -41,7 +40,7 @@ _MEMBER = re.compile(
 )
 
 
-def save_checkpoint(path: Path, arrays: Arrays, facts: dict[str, Any]) -> None:
+def save_checkpoint(path: Path, arrays: Arrays, facts: Facts) -> None:
     """Write beside the file, flush to disk, rename: the last good one survives whatever happens."""
     beside = path.with_name(f".{path.name}.tmp")
     text = json.dumps({"format": FORMAT, **facts}, allow_nan=False).encode()
@@ -73,15 +72,15 @@ def last_checkpoint(path: Path) -> Path:
     return winner if winner.exists() and not last.exists() else last
 
 
-def read_facts(path: Path) -> tuple[dict[str, Any], dict[str, Declared]]:
+def read_facts(path: Path) -> tuple[Facts, dict[str, Declared]]:
     """The facts of a checkpoint, and what its arrays declare to be; no array is read."""
     with _opened(path) as (_file, facts, declared):
         return facts, declared
 
 
 def load_checkpoint(
-    path: Path, template: Mapping[str, npt.NDArray[Any]] | None = None
-) -> tuple[Arrays, dict[str, Any]]:
+    path: Path, template: Mapping[str, Array] | None = None
+) -> tuple[Arrays, Facts]:
     """The arrays and facts of a checkpoint.
 
     template: arrays of the shapes and kinds that the file's must have; it may have no others.
@@ -98,7 +97,7 @@ def load_checkpoint(
 
 
 def _check_fits(
-    path: Path, declared: Mapping[str, Declared], template: Mapping[str, npt.NDArray[Any]]
+    path: Path, declared: Mapping[str, Declared], template: Mapping[str, Array]
 ) -> None:
     for name, is_declared in declared.items():
         mine = template.get(name)
@@ -111,7 +110,7 @@ def _check_fits(
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[tuple[ArraysFile, dict[str, Any], dict[str, Declared]]]:
+def _opened(path: Path) -> Iterator[tuple[ArraysFile, Facts, dict[str, Declared]]]:
     """A checkpoint, its facts, and what its arrays declare to be; what is wrong in one line."""
     try:
         with open_arrays(
@@ -129,7 +128,7 @@ def _opened(path: Path) -> Iterator[tuple[ArraysFile, dict[str, Any], dict[str, 
         ) from None
 
 
-def _facts_of(path: Path, file: ArraysFile) -> dict[str, Any]:
+def _facts_of(path: Path, file: ArraysFile) -> Facts:
     is_text = file.declared.get("facts")
     if is_text is None or is_text.dtype != np.uint8 or is_text.num_bytes > MAX_FACTS:
         raise BadArrays("it has no facts, or too many")
@@ -167,7 +166,7 @@ def _digest(
 # --- facts: JSON from a file that anyone may have written -----------------------------------------
 
 
-def _checked_facts(text: bytes) -> dict[str, Any]:
+def _checked_facts(text: bytes) -> Facts:
     """The facts, if each is of its kind; one that is missing is missed by whoever needs it."""
     try:
         facts = json.loads(text, parse_constant=_refuse)
@@ -185,7 +184,7 @@ def _refuse(constant: str) -> Any:
     raise ValueError(f"{constant} is no number")
 
 
-def _is_count(value: Any) -> bool:
+def _is_count(value: object) -> bool:
     return type(value) is int and 0 <= value < 2**62
 
 
@@ -193,17 +192,17 @@ def _is_number(value: Any) -> bool:
     return type(value) in (int, float) and math.isfinite(value)
 
 
-def _is_word(value: Any) -> bool:
+def _is_word(value: object) -> bool:
     return isinstance(value, str) and len(value) <= LONGEST_TEXT and "\0" not in value
 
 
-def _is_setting(value: Any) -> bool:
+def _is_setting(value: object) -> bool:
     if isinstance(value, list):
         return _is_list(value, lambda one: not isinstance(one, list) and _is_setting(one))
     return value is None or isinstance(value, bool) or _is_number(value) or _is_word(value)
 
 
-def _is_episode(value: Any) -> bool:
+def _is_episode(value: object) -> bool:
     kinds = {int: _is_count, float: _is_number, str: _is_word}
     rights = [kinds[kind] for kind in Episode.__annotations__.values()]
     return (
@@ -213,12 +212,12 @@ def _is_episode(value: Any) -> bool:
     )
 
 
-def _is_list(value: Any, is_right: Callable[[Any], bool], most: int = LONGEST_LIST) -> bool:
+def _is_list(value: object, is_right: Callable[[object], bool], most: int = LONGEST_LIST) -> bool:
     return isinstance(value, list) and len(value) <= most and all(map(is_right, value))
 
 
 def _is_table(
-    value: Any, is_right: Callable[[Any], bool], names: Iterable[str] | None = None
+    value: object, is_right: Callable[[object], bool], names: Iterable[str] | None = None
 ) -> bool:
     """names: those that it must have, if they are known."""
     if not isinstance(value, dict) or len(value) > MOST_SETTINGS or not all(map(_is_word, value)):
@@ -226,7 +225,7 @@ def _is_table(
     return (names is None or set(value) == set(names)) and all(map(is_right, value.values()))
 
 
-_FACTS: dict[str, Callable[[Any], bool]] = {
+_FACTS: dict[str, Callable[[object], bool]] = {
     "config": lambda value: _is_table(value, _is_setting),
     "tables": lambda value: _is_table(value, _is_count, TABLES),
     "seconds": lambda value: _is_table(value, _is_number) and is_split(value),

@@ -7,7 +7,6 @@ the run, such as an attacker's; keys within keys are joined by dots.
 
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
-from typing import Any
 
 UPDATES = {
     "update": "updates so far; with several workers one row may stand for several updates",
@@ -162,7 +161,7 @@ def entry_for(name: str, table: Mapping[str, str]) -> str | None:
     return next((entry for entry in table if "*" in entry and fnmatchcase(name, entry)), None)
 
 
-def keys_of(facts: Mapping[str, Any], table: Mapping[str, str] = SUMMARY) -> list[str]:
+def keys_of(facts: Mapping[str, object], table: Mapping[str, str] = SUMMARY) -> list[str]:
     """The keys of nested facts, joined by dots; one that is explained as a whole stays whole."""
     found: list[str] = []
     for name, value in facts.items():

@@ -88,7 +88,7 @@ class TrainConfig(TeacherConfig):
     """
 
     section("game")
-    env: str | Callable[[], Any] = "cage2"
+    env: str | Callable[[], object] = "cage2"
     """cage2, a Gymnasium id such as CartPole-v1, module:factory, or cyborg (the original); from
     Python also a function that builds one environment"""
     red_agent: Annotated[str, GAME] = by_env(DEFAULT_RED_AGENTS, ORIGINAL_RED_AGENTS)

@@ -1,9 +1,8 @@
 """What a game adds to training: its own rewards, columns and figures; most games add nothing."""
 
 from collections.abc import Sequence
-from typing import Any
 
-from phalanx.learn.rollout import Arrays, Rollout
+from phalanx.learn.rollout import Arrays, Rollout, Sampler
 from phalanx.training.config import TrainConfig
 from phalanx.training.update_record import Episode
 
@@ -18,17 +17,17 @@ class Extension:
         self.config = config
         self.kinds: tuple[str, ...] = (config.env_name,)  # of episodes, that are reported apart
 
-    def shaping(self, progress: float) -> Any:
+    def shaping(self, progress: float) -> object:
         """How the learner's rewards differ from the game's, for samplers that know it."""
         return None
 
-    def before_update(self, samplers: Sequence[Any], progress: float) -> None:
+    def before_update(self, samplers: Sequence[Sampler], progress: float) -> None:
         """Tell samplers what is new."""
 
     def after_update(self, rollout: Rollout, progress: float) -> None:
         """Learn from what was played."""
 
-    def figures(self, episodes: Sequence[Episode]) -> dict[str, Any]:
+    def figures(self, episodes: Sequence[Episode]) -> dict[str, object]:
         """What updates.csv says of the episodes that ended."""
         return {}
 
@@ -36,11 +35,11 @@ class Extension:
         """... and of what depends on the run's progress."""
         return {}
 
-    def episode_row(self, episode: Episode) -> tuple[Any, ...]:
+    def episode_row(self, episode: Episode) -> tuple[object, ...]:
         """Values of `episode_columns`."""
         return ()
 
-    def summary(self, episodes: Sequence[Episode]) -> dict[str, Any]:
+    def summary(self, episodes: Sequence[Episode]) -> dict[str, object]:
         """What summary.json says of the last episodes."""
         return {}
 

@@ -10,7 +10,7 @@ import json
 import os
 import stat
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -31,8 +31,15 @@ TABLES = ("updates", "episodes", "faults")
 MARK = "a run folder of phalanx\n"  # in .lock: what tells our folders from others
 MADE = (".lock", "config.yaml", "summary.json", "checkpoints", *(f"{name}.csv" for name in TABLES))
 MADE_BY_SEARCH = (
-    *MADE, "search.csv", "policies", "school", "workflows", "winner", "baseline", "plots",
-)  # fmt: skip
+    *MADE,
+    "search.csv",
+    "policies",
+    "school",
+    "workflows",
+    "winner",
+    "baseline",
+    "plots",
+)
 Columns = dict[str, npt.NDArray[Any]]
 
 
@@ -75,7 +82,7 @@ class RunFolder:
     def checkpoint(self) -> Path:
         return self.path / "checkpoints" / "last.npz"
 
-    def write_config(self, settings: dict[str, Any], notes: Iterable[str] = ()) -> None:
+    def write_config(self, settings: Mapping[str, object], notes: Iterable[str] = ()) -> None:
         """The settings, and above them what was chosen at the start, and why."""
         lines = "".join(f"# {' '.join(note.split())}\n" for note in notes)
         self.write("config.yaml", lines + yaml.safe_dump(settings, sort_keys=False))
@@ -107,7 +114,7 @@ class RunFolder:
             if (self.path / f"{name}.csv").exists():
                 self.table(name).cut(0)
 
-    def write_summary(self, summary: dict[str, Any]) -> None:
+    def write_summary(self, summary: Mapping[str, object]) -> None:
         self.write("summary.json", json.dumps(summary, indent=1) + "\n")
 
     def write(self, name: str, text: str) -> None:
@@ -164,9 +171,8 @@ def check_free(path: Path, made: Sequence[str]) -> None:
     except OSError as error:
         raise _not_here(path, error) from None
     others = sorted(
-        name for name in within
-        if name not in made and not name.startswith("events.out.tfevents.")
-    )  # fmt: skip
+        name for name in within if name not in made and not name.startswith("events.out.tfevents.")
+    )
     if within and (others or not _is_marked(path / ".lock")):
         what = (others or sorted(within))[0]
         raise RunError(
@@ -236,7 +242,7 @@ class Table:
         self._flushed = time.monotonic()
         self._columns: tuple[str, ...] | None = None  # not known yet
 
-    def add(self, names: tuple[str, ...], rows: Iterable[Iterable[Any]]) -> None:
+    def add(self, names: tuple[str, ...], rows: Iterable[Iterable[object]]) -> None:
         """A table that another version began keeps its columns: others are left out."""
         if self._columns is None:
             self._columns = self._read_columns() or names
@@ -319,11 +325,11 @@ class Events:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._writer: Any = None
-        self._pending: list[tuple[float, int, dict[str, Any] | None]] = []
+        self._pending: list[tuple[float, int, Mapping[str, object] | None]] = []
         self._written = time.monotonic()
         self._installed = find_spec("tensorboard") is not None
 
-    def add(self, step: int, numbers: dict[str, Any]) -> None:
+    def add(self, step: int, numbers: Mapping[str, object]) -> None:
         """One point on the curve of each of these numbers."""
         if self._installed:
             self._keep(step, numbers)
@@ -333,7 +339,7 @@ class Events:
         if self._installed:
             self._keep(step + 1, None)
 
-    def _keep(self, step: int, numbers: dict[str, Any] | None) -> None:
+    def _keep(self, step: int, numbers: Mapping[str, object] | None) -> None:
         """Many are written at a time: to wake the writer's thread for each would cost more."""
         self._pending.append((time.time(), step, numbers))
         if self._writer is None or time.monotonic() - self._written > FLUSH_S:

@@ -9,7 +9,6 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 from phalanx.agents import AGENTS, agent_path
 from phalanx.compiled.rule import compile_s
@@ -36,7 +35,7 @@ def train(
     network: Network | None = None,
     on_update: Callable[[Run], None] = lambda run: None,
     progress: bool | None = None,
-    teacher: Any = None,
+    teacher: object = None,
 ) -> Run:
     """Train until the budget is spent, or SIGINT or SIGTERM.
 

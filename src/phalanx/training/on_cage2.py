@@ -18,12 +18,14 @@ from phalanx.errors import ConfigError
 from phalanx.learn.cage2.sampler import Cage2Sampler, CompiledSampler
 from phalanx.learn.compiled.policy import Policy
 from phalanx.learn.compiled.stepper import CompiledStepper
+from phalanx.learn.ppo import Stepper
 from phalanx.machine import total_memory
 from phalanx.training.config import TrainConfig
 from phalanx.training.recipe import (
     Network,
     Recipe,
     count_threads,
+    game_of,
     import_torch,
     is_ahead,
     plain_is_asked,
@@ -44,7 +46,7 @@ def on_cage2(config: TrainConfig, network: Network | None, first_index: int = 0)
 
 def open_stepper(
     config: TrainConfig, network: Network | None, team: ThreadTeam | None = None
-) -> tuple[Any, str]:
+) -> tuple[Stepper, str]:
     """Who computes steps: compiled, with torch, or of the user's own; and on what device.
 
     team: threads that nobody else uses meanwhile.
@@ -105,11 +107,7 @@ def open_batches(config: TrainConfig, first_index: int = 0) -> list[Batch]:
     return [
         Batch(
             high - low,
-            red_agent=config.red_agent,
-            horizon=config.horizon,
-            rules=config.rules,
-            observation=config.observation,
-            prior=config.prior,
+            **game_of(config),
             seed=config.seed,
             first_index=first_index + low,
             num_threads=threads if samplers == 1 else 1,

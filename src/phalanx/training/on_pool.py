@@ -11,6 +11,7 @@ from gymnasium import spaces
 
 from phalanx.cage2.cyborg import CyborgEnv
 from phalanx.compiled.team import ThreadTeam
+from phalanx.envs.layout import AnySpace
 from phalanx.envs.making import make_pool
 from phalanx.envs.pool import Pool
 from phalanx.learn.compiled.actor import CompiledActor, count_outputs, is_image
@@ -18,12 +19,14 @@ from phalanx.learn.compiled.policy import Policy
 from phalanx.learn.compiled.stepper import CompiledStepper
 from phalanx.learn.normalise import BOUND, NormalisedActor, NormalisedStepper
 from phalanx.learn.pool_sampler import PoolSampler
+from phalanx.learn.rollout import Actor
 from phalanx.machine import count_cores
 from phalanx.training.config import TrainConfig
 from phalanx.training.recipe import (
     Network,
     Recipe,
     count_threads,
+    game_of,
     import_torch,
     is_ahead,
     plain_is_asked,
@@ -41,11 +44,8 @@ def on_pool(config: TrainConfig, network: Network | None, _first_index: int = 0)
         # What was left to the environment: its kind of task, and how many there are.
         config = replace(config.for_task(kind_of_task(*both)), num_envs=pool.n_envs)
         actor, stepper, device = open_networks(config, *both, network)
-        sampler = PoolSampler(
-            pool, actor, config.update_steps, gamma=config.gamma,
-            reward_scale=config.reward_scale, seed=config.seed,
-            num_rollouts=2 if is_ahead(config) else 1, noise_memory=config.noise_memory,
-        )  # fmt: skip
+        ahead = 2 if is_ahead(config) else 1
+        sampler = open_sampler(config, pool, actor, seed=config.seed, num_rollouts=ahead)
         workers = pool.num_workers
         note = f"{pool.n_envs} environments; {pool.reason}{threads_note(workers)}"
         return recipe_of(config, [sampler], stepper, device, note=note, num_workers=workers)
@@ -54,7 +54,13 @@ def on_pool(config: TrainConfig, network: Network | None, _first_index: int = 0)
         raise
 
 
-def kind_of_task(obs_space: spaces.Space[Any], action_space: spaces.Space[Any]) -> str:
+def open_sampler(config: TrainConfig, pool: Pool, actor: Actor, **others: Any) -> PoolSampler:
+    """Who plays in a pool; others: more of what a `PoolSampler` is told."""
+    shared = {name: getattr(config, name) for name in ("gamma", "reward_scale", "noise_memory")}
+    return PoolSampler(pool, actor, config.update_steps, **shared, **others)
+
+
+def kind_of_task(obs_space: AnySpace, action_space: AnySpace) -> str:
     """`images`, `continuous` or `discrete`, as defaults have it."""
     if is_image(obs_space.shape or ()):
         return "images"
@@ -63,23 +69,23 @@ def kind_of_task(obs_space: spaces.Space[Any], action_space: spaces.Space[Any]) 
 
 def open_networks(
     config: TrainConfig,
-    obs_space: spaces.Space[Any],
-    action_space: spaces.Space[Any],
+    obs_space: AnySpace,
+    action_space: AnySpace,
     network: Network | None,
-) -> tuple[Any, Any, str]:
+) -> tuple[Actor, Any, str]:
     """An actor, a stepper, and the device of both."""
     is_normalised, threads = sees_normalised(config, obs_space), count_threads(config)
-    actor: Any
-    stepper: Any
+    actor: Actor
+    stepper: Any  # one that workers can share has more than a `Stepper`
     if is_normalised:
         obs_space = spaces.Box(-BOUND, BOUND, obs_space.shape, np.float32)
     shape = obs_space.shape or ()
     if can_be_compiled(obs_space, action_space) and not plain_is_asked(config, network):
         deviation = None if isinstance(action_space, spaces.Discrete) else config.first_deviation
+        size, outputs, seed = int(np.prod(shape)), count_outputs(action_space), config.seed
         policy = Policy(
-            int(np.prod(shape)), count_outputs(action_space), hidden=config.hidden, truth_size=0,
-            seed=config.seed, deviation=deviation,
-        )  # fmt: skip
+            size, outputs, hidden=config.hidden, truth_size=0, seed=seed, deviation=deviation
+        )
         stepper = CompiledStepper(policy, ThreadTeam(threads), config.minibatch_size)
         actor, device = CompiledActor(policy.copy()), "cpu"
     else:
@@ -104,12 +110,12 @@ def open_networks(
     return actor, stepper, device
 
 
-def sees_normalised(config: TrainConfig, obs_space: spaces.Space[Any]) -> bool:
+def sees_normalised(config: TrainConfig, obs_space: AnySpace) -> bool:
     """Vectors are normalised if that is asked for; images have a known range."""
     return config.normalizes_observation and is_vector(obs_space)
 
 
-def is_vector(obs_space: spaces.Space[Any]) -> bool:
+def is_vector(obs_space: AnySpace) -> bool:
     return isinstance(obs_space, spaces.Box) and not is_image(obs_space.shape)
 
 
@@ -124,7 +130,7 @@ def threads_note(workers: int) -> str:
     return note
 
 
-def can_be_compiled(obs_space: spaces.Space[Any], action_space: spaces.Space[Any]) -> bool:
+def can_be_compiled(obs_space: AnySpace, action_space: AnySpace) -> bool:
     if isinstance(action_space, spaces.Discrete):
         return is_vector(obs_space) and bool(action_space.n <= LARGEST_COMPILED)
     is_point = isinstance(action_space, spaces.Box) and action_space.dtype.kind == "f"
@@ -151,9 +157,6 @@ def env_of(config: TrainConfig) -> Any:
     """What the pool is to build."""
     if config.env != "cyborg":
         return config.env
-    factory: Any = partial(
-        CyborgEnv, red_agent=config.red_agent, horizon=config.horizon, rules=config.rules,
-        observation=config.observation, prior=config.prior,
-    )  # fmt: skip
+    factory: Any = partial(CyborgEnv, **game_of(config))
     factory.__qualname__ = config.env
     return factory

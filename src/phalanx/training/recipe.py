@@ -140,10 +140,17 @@ def compile_cage2(config: TrainConfig, network: Network | None) -> None:
     if plain and config.learner == "compiled":
         return  # it will be refused
     few = replace(
-        config, num_envs=FEW, num_envs_per_worker=None, update_steps=FEW, num_samplers=1,
-        hidden=(FEW,), k_epochs=1, network=None, learner="torch" if plain else "compiled",
+        config,
+        num_envs=FEW,
+        num_envs_per_worker=None,
+        num_samplers=1,
+        update_steps=FEW,
+        k_epochs=1,
+        hidden=(FEW,),
+        network=None,
+        learner="torch" if plain else "compiled",
         compile=False,
-    )  # fmt: skip
+    )
     recipe = open_recipe(few)
     try:
         recipe.sampler.set_weights(recipe.learner.stepper.weights(), 0)
@@ -155,7 +162,7 @@ def compile_cage2(config: TrainConfig, network: Network | None) -> None:
         recipe.close()
 
 
-def compile_networks(config: TrainConfig, stepper: Any) -> None:
+def compile_networks(config: TrainConfig, stepper: Stepper) -> None:
     """What plays in a pool, and learns, with compiled networks of any size, if the run has such."""
     stepper = getattr(stepper, "inner", stepper)
     if not isinstance(stepper, CompiledStepper):
@@ -174,7 +181,7 @@ def compile_networks(config: TrainConfig, stepper: Any) -> None:
     _learn(open_learner(config, tried), rollout)
 
 
-def _learn(learner: Any, rollout: Rollout) -> None:
+def _learn(learner: PPO | Impala, rollout: Rollout) -> None:
     """Also from chosen columns, whose arrays have another layout."""
     for one in (rollout, columns_of(rollout, np.arange(FEW))):
         learner.update(one, 0.0, 0.0)
@@ -197,6 +204,12 @@ def import_torch(config: TrainConfig) -> None:
         raise MissingError("this needs torch: pip install 'phalanx[torch]'") from None
     torch.set_num_threads(1)
     torch.manual_seed(config.seed)
+
+
+def game_of(config: TrainConfig) -> dict[str, Any]:
+    """The game that a run on CAGE-2 plays, as whoever opens one takes it."""
+    names = ("red_agent", "horizon", "rules", "observation", "prior")
+    return {name: getattr(config, name) for name in names}
 
 
 def count_threads(config: TrainConfig) -> int:

@@ -14,7 +14,7 @@ import numpy as np
 
 from phalanx.envs.faults import Fault
 from phalanx.errors import CheckpointError, RunError
-from phalanx.learn.rollout import Arrays, Rollout, columns_of
+from phalanx.learn.rollout import Arrays, Facts, Rollout, columns_of
 from phalanx.settings.fields import check_same
 from phalanx.stopwatch import IDLE, LEARNING, LOGGING, WAITING, Stopwatch, difference
 from phalanx.training.checkpoint import (
@@ -39,10 +39,9 @@ from phalanx.training.time_split import barriers_s, old_split_as_new
 from phalanx.training.trackers import Tracker
 from phalanx.training.update_record import Episode, UpdateRecord, episodes_of, mean
 
-MAY_CHANGE = (
-    "total_episodes", "total_steps", "duration", "num_threads", "checkpoint_every", "num_workers",
-    "step_timeout", "max_restarts", "ray_address", "cpus_per_sampler",
-)  # fmt: skip
+BUDGET = ("total_episodes", "total_steps", "duration")
+PLACES = ("num_threads", "num_workers", "ray_address", "cpus_per_sampler")  # where it is computed
+MAY_CHANGE = (*BUDGET, *PLACES, "checkpoint_every", "step_timeout", "max_restarts")
 LONGEST_TEXT = 50_000  # of a traceback: readers of CSV have a limit
 FAULT_COLUMNS = ("update", "env", "worker", "exit_code", "signal", "lost", "what", "traceback")
 EPISODE_COLUMNS = ("update", "env", "kind", "length", "return")
@@ -80,7 +79,7 @@ class Run(RunTables):
         self._began, self._ended, self._before_s = time.monotonic(), math.inf, 0.0
         self.opened = time.perf_counter()
         self.state = "running"
-        self.latest: dict[str, Any] = {}  # the last row of updates.csv
+        self.latest: Facts = {}  # the last row of updates.csv
         self.tracker: Tracker | None = None  # told of rows, besides
         self._is_told, self._told_at = True, -math.inf
         self.notes = [self.recipe.note] if self.recipe.note else []  # chosen at the start, and why
@@ -182,13 +181,18 @@ class Run(RunTables):
         split[LOGGING] = self.seconds[LOGGING] - self._logged_s  # of the update before
         self._logged_s = self.seconds[LOGGING]
         return UpdateRecord(
-            updates=1, steps=rollout.rewards.size, dropped=dropped,
+            updates=1,
+            steps=rollout.rewards.size,
+            dropped=dropped,
             lags=Counter((self.updates - rollout.versions).tolist()),
-            episodes=episodes_of(rollout, self.extension.kinds), rate=rate,
-            entropy_weight=entropy_weight, metrics=metrics,
-            collect_s=collected - began, learn_s=learnt - collected,
+            episodes=episodes_of(rollout, self.extension.kinds),
+            rate=rate,
+            entropy_weight=entropy_weight,
+            metrics=metrics,
+            collect_s=collected - began,
+            learn_s=learnt - collected,
             split=split,
-        )  # fmt: skip
+        )
 
     def record(self, update: UpdateRecord) -> None:
         """Count what updates gave, and write it down."""
@@ -201,15 +205,23 @@ class Run(RunTables):
             self._fail(f"a {wrong[0]} that is no number")
         means = self._record_episodes(update.episodes)
         row = {
-            "update": self.updates, "episodes": self.episodes, "steps": self.steps, **means,
+            "update": self.updates,
+            "episodes": self.episodes,
+            "steps": self.steps,
+            **means,
             **self.extension.figures(update.episodes),
-            "learning_rate": update.rate, "entropy_weight": update.entropy_weight,
-            **self.extension.schedules(self.schedule_progress), **update.metrics,
-            "lag": max(update.lags), "dropped_steps": update.dropped,
-            "collect_s": update.collect_s, "learn_s": update.learn_s,
-            **{f"{part}_s": update.split[part] for part in IN_ROWS}, "elapsed_s": self.elapsed_s,
+            "learning_rate": update.rate,
+            "entropy_weight": update.entropy_weight,
+            **self.extension.schedules(self.schedule_progress),
+            **update.metrics,
+            "lag": max(update.lags),
+            "dropped_steps": update.dropped,
+            "collect_s": update.collect_s,
+            "learn_s": update.learn_s,
+            **{f"{part}_s": update.split[part] for part in IN_ROWS},
+            "elapsed_s": self.elapsed_s,
             "wall_time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        }  # fmt: skip
+        }
         values = [f"{one:.6g}" if isinstance(one, float) else one for one in row.values()]
         self.folder.table("updates").add(tuple(row), [values])
         self.latest, self._is_told = row, False
@@ -282,10 +294,9 @@ class Run(RunTables):
 
     def record_fault(self, fault: Fault) -> None:
         """Log what failed in the environments, at once: a run that is killed has it on disk."""
-        row = (
-            self.updates, fault.env_id, fault.worker, fault.exit_code, fault.signal,
-            len(fault.lost), fault.what[:LONGEST_TEXT], fault.traceback[-LONGEST_TEXT:],
-        )  # fmt: skip
+        place = (fault.env_id, fault.worker, fault.exit_code, fault.signal, len(fault.lost))
+        words = (fault.what[:LONGEST_TEXT], fault.traceback[-LONGEST_TEXT:])
+        row = (self.updates, *place, *words)
         with self._telling:
             if self._over:
                 return
@@ -314,7 +325,7 @@ class Run(RunTables):
         save_checkpoint(self.folder.checkpoint, arrays, facts)
         self.watch.lap()
 
-    def _saved(self) -> tuple[Arrays, dict[str, Any]]:
+    def _saved(self) -> tuple[Arrays, Facts]:
         """What was learnt, and the games under way; those of samplers that play ahead are not."""
         arrays, facts = self.learner.save()
         if isinstance(self.source, InStep):
@@ -384,12 +395,12 @@ class Run(RunTables):
 _UNFIT = (KeyError, TypeError, ValueError, OverflowError, AttributeError, IndexError, RuntimeError)
 
 
-def elapsed_before(facts: dict[str, Any]) -> float:
+def elapsed_before(facts: Facts) -> float:
     """Seconds of training that a checkpoint has behind it."""
     return float(facts.get("elapsed_s", sum(facts.get("seconds", {}).values())))
 
 
-def check_same_settings(folder: Path, config: TrainConfig, facts: dict[str, Any]) -> None:
+def check_same_settings(folder: Path, config: TrainConfig, facts: Facts) -> None:
     """Refuse to continue a run with other settings than it was begun with."""
     before = {item.name: item.default for item in fields(TeacherConfig)}  # runs without a teacher
     saved = before | facts.get("config", {})

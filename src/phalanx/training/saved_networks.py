@@ -9,24 +9,33 @@ import numpy as np
 from gymnasium import spaces
 
 from phalanx.arrays_file import Declared
+from phalanx.envs.layout import AnySpace
 from phalanx.errors import CheckpointError
 from phalanx.learn.compiled.actor import count_outputs
 from phalanx.learn.compiled.mlp import weight_count
 from phalanx.learn.normalise import SEEN
+from phalanx.learn.rollout import Array, Facts
 from phalanx.training.checkpoint import LEARNT, load_checkpoint, read_facts
 from phalanx.training.config import TrainConfig
 from phalanx.training.on_pool import can_be_compiled, open_networks, sees_normalised
 from phalanx.training.recipe import Network, import_torch, plain_is_asked
 
 NOT_SAVED_ONCE = {"normalize_observation": False, "normalize_reward": False}
+Shaped = Mapping[str, Declared | Array]
 MINIBATCH = 256  # rows that a learner makes room for
 SIZED = (
-    "env", "observation", "hidden", "condition", "workflow", "critic_truth", "network",
+    "env",
+    "observation",
+    "hidden",
+    "condition",
+    "workflow",
+    "critic_truth",
+    "network",
     "normalize_observation",
-)  # fmt: skip
+)
 
 
-def saved_config(path: Path, facts: dict[str, Any]) -> TrainConfig:
+def saved_config(path: Path, facts: Facts) -> TrainConfig:
     """The settings that a checkpoint was trained with."""
     try:
         saved: Any = facts["config"]
@@ -39,7 +48,11 @@ def saved_config(path: Path, facts: dict[str, Any]) -> TrainConfig:
 
 
 def load_networks(
-    path: Path, config: TrainConfig, obs_space: Any, action_space: Any, network: Network | None
+    path: Path,
+    config: TrainConfig,
+    obs_space: AnySpace,
+    action_space: AnySpace,
+    network: Network | None,
 ) -> tuple[Any, Any]:
     """The actor and stepper of a run in worker processes, with what it has learnt."""
     _, declared = read_facts(path)
@@ -58,11 +71,10 @@ def load_networks(
         check_has_weights(path, declared, network, built_in=True)
         wanted = shapes_of_module(config, obs_space, action_space)
     if sees_normalised(config, obs_space):  # then statistics must be beside the weights
-        shape = (width,) if compiled else obs_space.shape
+        shape = (width,) if compiled else obs_space.shape or ()
         wanted |= {f"{SEEN}_count": (), f"{SEEN}_mean": shape, f"{SEEN}_var": shape}
-    known = (
-        LEARNT if compiled or network is None else SEEN
-    )  # what users' own networks have is theirs
+    # What users' own networks have is theirs.
+    known = LEARNT if compiled or network is None else SEEN
     check_declared(path, wanted, {k: v for k, v in declared.items() if k.startswith(known)})
     actor, stepper, _device = open_networks(config, obs_space, action_space, network)
     stepper.load_weights(load_checkpoint(path)[0])
@@ -97,18 +109,18 @@ def check_declared(
         )
 
 
-def misfits(there: Mapping[str, Any], needed: Mapping[str, Any]) -> list[str]:
+def misfits(there: Shaped, needed: Shaped) -> list[str]:
     """Weights that only one side has, and arrays of both that differ in shape or kind."""
     both = there.keys() & needed.keys()
     missing = [name for name in there.keys() ^ needed.keys() if name.startswith(LEARNT)]
-    differ = [
-        name for name in both
-        if (there[name].shape, there[name].dtype) != (needed[name].shape, needed[name].dtype)
-    ]  # fmt: skip
-    return sorted(missing + differ)
+    shapes, shapes_needed = (
+        {name: (arrays[name].shape, arrays[name].dtype) for name in both}
+        for arrays in (there, needed)
+    )
+    return sorted(missing + [name for name in both if shapes[name] != shapes_needed[name]])
 
 
-def as_flags(theirs: dict[str, Any], config: TrainConfig) -> str:
+def as_flags(theirs: Facts, config: TrainConfig) -> str:
     """The settings that decide the sizes of networks, where another run had others."""
     mine, flags = config.as_dict(), ""
     for name in SIZED:
@@ -125,7 +137,7 @@ def count_weights(obs_size: int, num_actions: int, hidden: tuple[int, ...], trut
 
 
 def shapes_of_module(
-    config: TrainConfig, obs_space: Any, action_space: Any
+    config: TrainConfig, obs_space: AnySpace, action_space: AnySpace
 ) -> dict[str, tuple[int, ...]]:
     """The weights of the built-in torch network, which takes no memory to find out."""
     import_torch(config)

@@ -9,6 +9,7 @@ from typing import Any
 
 from phalanx.errors import RunError
 from phalanx.files import read_plain
+from phalanx.learn.rollout import Facts
 from phalanx.settings.yaml_file import Words, read_settings
 from phalanx.training.folder import Columns, read_table
 
@@ -69,7 +70,7 @@ class SavedRun(RunTables):
         return self._path
 
     @property
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> Facts:
         """summary.json; nothing before the run has ended."""
         try:
             facts = json.loads(read_plain(self.path / "summary.json", LARGEST_SUMMARY))

@@ -3,14 +3,13 @@
 from collections import Counter, deque
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from typing import Any
 
 import numpy as np
 
 from phalanx.learn.rollout import Rollout, Sampler, Stopped, columns_of
 from phalanx.stopwatch import COPYING, IDLE, WAITING, Stopwatch
 
-Weights = Callable[[], Any]
+Weights = Callable[[], object]
 
 
 class InStep:
@@ -24,7 +23,7 @@ class InStep:
         """The watch of the thread that calls `next`: the sampler's time is part of its."""
         self.samplers[0].watch = watch
 
-    def next(self, weights: Weights, version: int, shaping: Any) -> Rollout:
+    def next(self, weights: Weights, version: int, shaping: object) -> Rollout:
         (sampler,) = self.samplers
         sampler.watch.switch(COPYING)
         if not self._taken or version % self._sync_every == 0:
@@ -55,7 +54,7 @@ class Ahead:
         """The watch of the thread that calls `next`; samplers have their own."""
         self._watch = watch
 
-    def next(self, weights: Weights, version: int, shaping: Any) -> Rollout:
+    def next(self, weights: Weights, version: int, shaping: object) -> Rollout:
         if not self._pending:
             for sampler in self.samplers:
                 self._ask(sampler, weights, version, shaping)
@@ -73,7 +72,7 @@ class Ahead:
         self._ask(sampler, weights, version, shaping)
         return rollout
 
-    def _ask(self, sampler: Sampler, weights: Weights, version: int, shaping: Any) -> None:
+    def _ask(self, sampler: Sampler, weights: Weights, version: int, shaping: object) -> None:
         count = self._asked[id(sampler)]
         self._asked[id(sampler)] += 1
         fresh = weights() if count % self._sync_every == 0 else None
@@ -101,7 +100,7 @@ class Ahead:
 class Replay:
     """The last rollouts, to be learnt from again: `--replay K` takes K old ones for each new one"""
 
-    def __init__(self, per_new: int, capacity: int, random: Any) -> None:
+    def __init__(self, per_new: int, capacity: int, random: np.random.Generator) -> None:
         self._per_new, self._random = per_new, random
         self._past: deque[Rollout] = deque(maxlen=capacity)
 

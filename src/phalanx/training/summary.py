@@ -1,7 +1,8 @@
 """The facts of a run, as summary.json has them."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from phalanx.learn.rollout import Facts
 from phalanx.machine import describe_hardware, describe_versions, peak_memory_mb
 from phalanx.statistics import interval
 from phalanx.stopwatch import shares_of
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
     from phalanx.training.run import Run
 
 
-def summary(run: "Run", state: str) -> dict[str, Any]:
+def summary(run: "Run", state: str) -> Facts:
     """The facts of a run, as summary.json has them."""
     seconds = run.spent_s
     returns = {"all": [e.total for e in run.recent]}

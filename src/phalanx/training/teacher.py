@@ -21,6 +21,7 @@ from phalanx.learn.rollout import Arrays
 from phalanx.machine import total_memory
 from phalanx.training.config import TrainConfig
 from phalanx.training.on_cage2 import chosen_actions, policy_sizes
+from phalanx.training.recipe import game_of
 from phalanx.training.teacher_config import TAUGHT
 
 OPENER = "phalanx.play.lessons:open_teacher"  # imported when there is a teacher
@@ -30,7 +31,7 @@ Actions = npt.NDArray[np.uint8]  # [T, N]
 Teacher = Callable[[], Actions]
 
 
-def open_teacher(config: TrainConfig, given: Any = None) -> Teacher | None:
+def open_teacher(config: TrainConfig, given: object = None) -> Teacher | None:
     """Who will play the lessons of a run: given in Python, or named by its settings.
 
     given: any defender that `phalanx.evaluate` takes.
@@ -54,7 +55,7 @@ def is_taught(config: TrainConfig) -> bool:
     return config.teacher is not None and TAUGHT.holds(config)
 
 
-def name_of(given: Any) -> str:
+def name_of(given: object) -> str:
     """A teacher in words, as settings have it; one that was given in Python is not found again."""
     if isinstance(given, str):
         return given
@@ -107,11 +108,8 @@ def watch(config: TrainConfig, actions: Actions) -> Lessons:
     Left out is what the learner may not do; Monitor is the same as Sleep.
     """
     turns, episodes = actions.shape
-    batch = Batch(
-        episodes, red_agent=config.red_agent, horizon=config.horizon, rules=config.rules,
-        observation=config.observation, prior=config.prior, seed=teacher_seed(config),
-        num_threads=config.num_threads, same_step=False,
-    )  # fmt: skip
+    seed, threads = teacher_seed(config), config.num_threads
+    batch = Batch(episodes, **game_of(config), seed=seed, num_threads=threads, same_step=False)
     useful, told = chosen_actions(config.actions), np.array(config.condition, np.float32)
     condition = np.tile(told, (episodes, 1))
     parts: list[tuple[Any, ...]] = []

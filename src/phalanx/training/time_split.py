@@ -16,7 +16,7 @@ _ONCE = {"collect": COLLECTING, "learn": LEARNING, "other": LOGGING}  # what par
 Split = dict[str, float]
 
 
-def is_split(value: Mapping[str, Any]) -> bool:
+def is_split(value: Any) -> bool:
     """Whether a checkpoint's seconds are of the parts that there are, or once were."""
     return set(value) == set(_ONCE) or set(PARTS) <= set(value) <= {*PARTS, COLLECTING}
 

@@ -5,7 +5,7 @@ Both have the same three calls. What they cannot do never ends a run.
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -29,18 +29,18 @@ class Tracker:
     tracker.close()
     """
 
-    def __init__(self, name: str, run_name: str, settings: Mapping[str, Any]) -> None:
+    def __init__(self, name: str, run_name: str, settings: Mapping[str, object]) -> None:
         self.name, self.failure = name, ""
         self._module: Any = None
         project = os.environ.get("WANDB_PROJECT", PROJECT)
         self._do(self._begin, project=project, name=run_name, config=dict(settings))
 
-    def _begin(self, **options: Any) -> None:
+    def _begin(self, **options: object) -> None:
         module = import_module(self.name)
         module.init(**options, resume="allow")
         self._module = module
 
-    def add(self, step: int, row: Mapping[str, Any]) -> None:
+    def add(self, step: int, row: Mapping[str, object]) -> None:
         """One point for each number; words go with them."""
         if self._module is not None:
             self._do(self._module.log, dict(row), step=step)
@@ -51,7 +51,7 @@ class Tracker:
             self._do(self._module.finish)
             self._module = None
 
-    def _do(self, call: Any, *arguments: Any, **options: Any) -> None:
+    def _do(self, call: Callable[..., object], *arguments: object, **options: object) -> None:
         try:
             call(*arguments, **options)
         except Exception as error:  # whatever a server, a login or a disk makes it raise

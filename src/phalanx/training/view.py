@@ -3,7 +3,7 @@
 import html
 import math
 import time
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rich.console import Group, RenderableType
 from rich.progress_bar import ProgressBar
@@ -15,6 +15,7 @@ from phalanx.statistics import interval
 from phalanx.stopwatch import split_in_words
 from phalanx.training.run import Run
 from phalanx.training.time_split import COLLECTING
+from phalanx.training.update_record import Episode
 
 EVERY_S = 0.9  # how often the facts are brought up to date at most
 POINTS = 128  # of a curve; twice as many are halved
@@ -119,7 +120,7 @@ class TrainingView:
             tuple(run.warnings()),
         )
 
-    def _returns(self, recent: list[Any]) -> list[Returns]:
+    def _returns(self, recent: list[Episode]) -> list[Returns]:
         totals: dict[str, list[float]] = {kind: [] for kind in self._curves}
         for episode in recent:
             totals[episode.kind].append(episode.total)
