@@ -17,9 +17,16 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "TrainConfig", "__version__", "evaluate", "load_defender", "make_pool", "open_run",
-    "read_table", "replay", "train",
-]  # fmt: skip
+    "TrainConfig",
+    "__version__",
+    "evaluate",
+    "load_defender",
+    "make_pool",
+    "open_run",
+    "read_table",
+    "replay",
+    "train",
+]
 
 _HOMES = {
     "TrainConfig": "phalanx.training.config",

@@ -34,9 +34,17 @@ _HEADER = re.compile(
 
 # What the standard library raises for archives that are cut, bent or made up.
 _DAMAGED = (
-    BadZipFile, EOFError, IndexError, KeyError, NotImplementedError, OverflowError, RuntimeError,
-    ValueError, struct.error, zlib.error,
-)  # fmt: skip
+    BadZipFile,
+    EOFError,
+    IndexError,
+    KeyError,
+    NotImplementedError,
+    OverflowError,
+    RuntimeError,
+    ValueError,
+    struct.error,
+    zlib.error,
+)
 
 
 class BadArrays(Exception):

@@ -13,7 +13,6 @@ PhalanxError
 
 from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import Any
 
 
 class PhalanxError(Exception):
@@ -47,7 +46,7 @@ class RunError(PhalanxError):
 class WorkerError(PhalanxError, RuntimeError):
     """Environments or workers that failed and could not be replaced; `fault` is the last one."""
 
-    def __init__(self, message: str, fault: Any = None) -> None:
+    def __init__(self, message: str, fault: object = None) -> None:
         super().__init__(message)
         self.fault = fault
 

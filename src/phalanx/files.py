@@ -5,7 +5,7 @@ import json
 import os
 import stat
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from phalanx.errors import ConfigError
 from phalanx.system import AT_ONCE
@@ -40,7 +40,7 @@ def check_writable(path: Path | None) -> None:
         raise ConfigError(f"cannot write {path}: {error.strerror}; give another file") from None
 
 
-def write_json(path: Path, result: Any) -> None:
+def write_json(path: Path, result: object) -> None:
     """A result as JSON: whole or not at all."""
     write_text(path, json.dumps(result, indent=1) + "\n")
 

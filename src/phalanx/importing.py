@@ -38,7 +38,7 @@ def import_from(folder: str, module: str) -> ModuleType:
     return import_module(module)
 
 
-def place_of(factory: Any) -> str:
+def place_of(factory: object) -> str:
     """`module:factory` of a function or class that is found there; of any other its own name."""
     name = getattr(factory, "__qualname__", type(factory).__qualname__)
     module = getattr(factory, "__module__", "__main__")

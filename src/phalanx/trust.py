@@ -9,12 +9,13 @@ from phalanx.errors import ConfigError
 from phalanx.importing import GIVEN
 
 BUILT_IN = ("cage2", "cyborg")
+Settings = Mapping[str, Any]  # plain values by name, as files have them
 NAMES_CODE = ("env", "network")  # settings that import something
 
 
 def check_named(
-    settings: Mapping[str, Any],
-    asked: Mapping[str, Any],
+    settings: Settings,
+    asked: Settings,
     where: Path | str,
     how: str = "--{} {}",
     also: tuple[str, ...] = (),
@@ -34,7 +35,7 @@ def check_named(
             )
 
 
-def check_cluster(settings: Mapping[str, Any], asked: Mapping[str, Any], where: Path | str) -> None:
+def check_cluster(settings: Settings, asked: Settings, where: Path | str) -> None:
     """The same for machines that are given code, and whose answers are believed."""
     cluster = settings.get("ray_address")
     if cluster is not None and asked.get("ray_address") is None:
@@ -44,7 +45,7 @@ def check_cluster(settings: Mapping[str, Any], asked: Mapping[str, Any], where: 
         )
 
 
-def say_where(settings: Mapping[str, Any], asked: Mapping[str, Any], where: Path | str) -> None:
+def say_where(settings: Settings, asked: Settings, where: Path | str) -> None:
     """Say it if only a file has runs written outside the current folder.
 
     Own configs do so for good reasons, and in a run's folder nothing is touched that was there.
@@ -56,7 +57,7 @@ def say_where(settings: Mapping[str, Any], asked: Mapping[str, Any], where: Path
         print(f"phalanx: {where} has runs written to {place}", file=sys.stderr)
 
 
-def asked_again(settings: Mapping[str, Any]) -> str:
+def asked_again(settings: Settings) -> str:
     """What has to be named again to continue a run with these settings, as flags."""
     again = _code_of(settings)
     if settings.get("ray_address") is not None:
@@ -64,7 +65,7 @@ def asked_again(settings: Mapping[str, Any]) -> str:
     return "".join(f" --{name.replace('_', '-')} {value}" for name, value in again.items())
 
 
-def _code_of(settings: Mapping[str, Any], names: tuple[str, ...] = NAMES_CODE) -> dict[str, Any]:
+def _code_of(settings: Settings, names: tuple[str, ...] = NAMES_CODE) -> dict[str, Any]:
     """The settings that import something of the user's."""
     given = {name: settings[name] for name in names if settings.get(name) is not None}
     return {

@@ -30,19 +30,37 @@ from phalanx.training.recipe import open_recipe
 
 SAMPLERS = 2
 TURNS = TrainConfig(
-    algo="impala", num_samplers=SAMPLERS, num_envs=SAMPLERS * 256, update_steps=100,
+    algo="impala",
+    num_samplers=SAMPLERS,
+    num_envs=SAMPLERS * 256,
+    update_steps=100,
     total_episodes=1_000_000_000,
-)  # fmt: skip
+)
 SLOW = TrainConfig(
-    env="phalanx.bench.envs:Computes", algo="impala", runner="ray", num_workers=0, update_steps=16,
-    num_envs=4, num_samplers=1, cpus_per_sampler=0.1, total_steps=1_000_000_000,
-)  # fmt: skip
+    env="phalanx.bench.envs:Computes",
+    algo="impala",
+    runner="ray",
+    num_workers=0,
+    update_steps=16,
+    num_envs=4,
+    num_samplers=1,
+    cpus_per_sampler=0.1,
+    total_steps=1_000_000_000,
+)
 # Samplers that sleep most of the time, so that two cores can hold many, and a learner that is busy.
 SLEEPY = TrainConfig(
-    env="phalanx.bench.envs:Sleepy", algo="impala", runner="ray", num_workers=0, update_steps=16,
-    num_envs=1, num_samplers=1, cpus_per_sampler=0.05, hidden=(512, 512), replay=16,
+    env="phalanx.bench.envs:Sleepy",
+    algo="impala",
+    runner="ray",
+    num_workers=0,
+    update_steps=16,
+    num_envs=1,
+    num_samplers=1,
+    cpus_per_sampler=0.05,
+    hidden=(512, 512),
+    replay=16,
     total_steps=1_000_000_000,
-)  # fmt: skip
+)
 COUNTS = (1, 2, 4, 8)
 KINDS = (("sampling", "steps", sampling), ("training", "episodes", training))
 
@@ -132,9 +150,12 @@ def main(config: BenchConfig) -> int:
         "3 ms a step, 2 Ray actors / 1": (slow_twice, slow),
     }
     result = {
-        "ratios": quotients(pairs), "rows": [speed_row(case) for case in cases],
-        "costs": asdict(costs), "model": checked, "plan": plan(costs),
-    }  # fmt: skip
+        "ratios": quotients(pairs),
+        "rows": [speed_row(case) for case in cases],
+        "costs": asdict(costs),
+        "model": checked,
+        "plan": plan(costs),
+    }
     title, notes = "A second (median of rounds)", notes_on(costs, checked)
     report(config, title, SPEED_COLUMNS, result, notes=notes, skipped=skipped)
     columns = {name: name if name == "environment" else f"{name}:,.2f" for name in plan(costs)[0]}

@@ -39,10 +39,16 @@ from phalanx.training.config import TrainConfig
 from phalanx.training.recipe import choose_num_envs, open_recipe
 
 REFERENCE = TrainConfig(
-    red_agent="b_line=0.5,meander=0.5", observation="bits", condition=(1.0, *[0.0] * 24),
-    critic_truth=False, actions="all", turn_weights="flat", restore_curriculum=0.0,
-    minibatch_size=4096, total_episodes=1_000_000_000,
-)  # fmt: skip
+    red_agent="b_line=0.5,meander=0.5",
+    observation="bits",
+    condition=(1.0, *[0.0] * 24),
+    critic_truth=False,
+    actions="all",
+    turn_weights="flat",
+    restore_curriculum=0.0,
+    minibatch_size=4096,
+    total_episodes=1_000_000_000,
+)
 SIZES = (256, 512, 1024, 2048, 4096)
 MINIBATCHES = (1024, 4096, 25600)
 PLAIN, TORCH = "plain torch loop", "training, --learner torch"
@@ -107,9 +113,16 @@ def _products(
     grads = np.empty((team.num_threads, len(policy.theta)), np.float32)
     pieces = 16 * team.num_threads
     arguments = (
-        policy.actor, policy.actor_sizes, policy.critic, policy.critic_sizes,
-        x, spaces, grads, config.k_epochs, pieces,
-    )  # fmt: skip
+        policy.actor,
+        policy.actor_sizes,
+        policy.critic,
+        policy.critic_sizes,
+        x,
+        spaces,
+        grads,
+        config.k_epochs,
+        pieces,
+    )
 
     def work() -> float:
         team.run(multiply_pieces, arguments)
@@ -121,9 +134,19 @@ def _products(
 
 @kernel
 def multiply_pieces(
-    actor: Any, actor_sizes: Any, critic: Any, critic_sizes: Any, x: Any, spaces: Any, grads: Any,
-    epochs: int, pieces: int, board: Any, task: int, thread: int,
-) -> bool:  # fmt: skip
+    actor: Any,
+    actor_sizes: Any,
+    critic: Any,
+    critic_sizes: Any,
+    x: Any,
+    spaces: Any,
+    grads: Any,
+    epochs: int,
+    pieces: int,
+    board: Any,
+    task: int,
+    thread: int,
+) -> bool:
     """The products of so many blocks of rows, shared by threads; the results are thrown away."""
     if not join(board, task, thread):
         return True
@@ -180,10 +203,14 @@ def main(config: BenchConfig) -> int:
         result |= measure_start_up() | measure_auto(speeds)
     title = "Episodes of 100 turns a second (median of rounds)"
     facts = (
-        "first_update_s", "peak_memory_mb", "logging_share", "watching_share",
-        "watching_share_of_cartpoles", "auto_num_envs",
+        "first_update_s",
+        "peak_memory_mb",
+        "logging_share",
+        "watching_share",
+        "watching_share_of_cartpoles",
+        "auto_num_envs",
         "auto_of_best",
-    )  # fmt: skip
+    )
     notes = [in_words({name: result[name] for name in facts if result.get(name) is not None})]
     report(config, title, SPEED_COLUMNS, result, notes=notes, skipped=skipped)
     return 0
@@ -200,12 +227,13 @@ def summarise(cases: dict[str, Case], speeds: dict[str, float]) -> dict[str, Any
         f"training, {cores} threads / 1 thread": (ours, one),
         "training / plain torch loop": (ours, speed(PLAIN)),
         "slowest / fastest number of networks": (
-            min(by_size, default=None), max(by_size, default=None)
+            min(by_size, default=None),
+            max(by_size, default=None),
         ),
         "with workflows / without": (speed(FOLLOWING), ours),
         "training / --learner torch": (ours, speed(TORCH)),
         "live view, split and sinks / nobody watches": (speed(WATCHED), speed(UNWATCHED)),
-    }  # fmt: skip
+    }
     watching = [
         cases[name].facts["watching_share"] if name in cases else None
         for name in (WATCHED, SMALLEST)

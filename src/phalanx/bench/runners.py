@@ -133,10 +133,17 @@ def learns(work: str, algo: str, env: str, n: int, layout: str, learn_steps: int
     """Training in this process alone, or with two workers and collecting while learning."""
     parallel = layout == PARALLEL
     config = TrainConfig(
-        env=f"{envs.__name__}:{env}", algo=algo, num_envs=n, num_workers=2 if parallel else 0,
-        overlap=parallel, update_steps=UPDATE_STEPS, k_epochs=EPOCHS, minibatch_size=MINIBATCH,
-        learning_rate=LEARNING_RATE, total_steps=1_000_000_000,
-    )  # fmt: skip
+        env=f"{envs.__name__}:{env}",
+        algo=algo,
+        num_envs=n,
+        num_workers=2 if parallel else 0,
+        overlap=parallel,
+        update_steps=UPDATE_STEPS,
+        k_epochs=EPOCHS,
+        minibatch_size=MINIBATCH,
+        learning_rate=LEARNING_RATE,
+        total_steps=1_000_000_000,
+    )
     return case(work, f"{algo}, {layout}", n, partial(training, config, "steps", learn_steps))
 
 
@@ -162,10 +169,16 @@ assert tuple(GROUPS) == RUNNER_WORK
 # --- the command ----------------------------------------------------------------------------------
 
 COLUMNS = {
-    "work": "work", "runner": "runner", "envs": "n_envs:d", "workers": "workers:d",
-    "steps/s": "steps_per_s:,.0f", "CPU µs/step": "cpu_us_per_step:,.1f",
-    "parent": "parent_cpu_share:.0%", "others": "others_cores:.1f", "return": "return:.1f",
-}  # fmt: skip
+    "work": "work",
+    "runner": "runner",
+    "envs": "n_envs:d",
+    "workers": "workers:d",
+    "steps/s": "steps_per_s:,.0f",
+    "CPU µs/step": "cpu_us_per_step:,.1f",
+    "parent": "parent_cpu_share:.0%",
+    "others": "others_cores:.1f",
+    "return": "return:.1f",
+}
 LEGEND = "parent: its share of a core; others: cores that other people's processes used"
 
 

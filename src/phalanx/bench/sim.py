@@ -29,9 +29,14 @@ SINGLE, ORIGINAL = "gymnasium.make", "original"
 HORIZON = 100
 ACTION_SETS = 16  # batches of random blue actions, used in turn
 COLUMNS = {
-    "how": "how", "red agent": "red_agent", "networks": "num_envs:,", "threads": "threads:d",
-    "dtype": "dtype", "steps/s": "steps_per_s:,", "best": "best_steps_per_s:,",
-}  # fmt: skip
+    "how": "how",
+    "red agent": "red_agent",
+    "networks": "num_envs:,",
+    "threads": "threads:d",
+    "dtype": "dtype",
+    "steps/s": "steps_per_s:,",
+    "best": "best_steps_per_s:,",
+}
 
 Play = Callable[[Any], object]  # a turn with these actions
 
@@ -76,9 +81,12 @@ def _play_env(env: gymnasium.Env[Any, Any]) -> Play:
 
 
 WAYS: dict[str, Callable[..., Play]] = {
-    KERNEL: play_kernel, BELIEVING: play_believing, STEP: play_step,
-    SINGLE: play_single, ORIGINAL: play_original,
-}  # fmt: skip
+    KERNEL: play_kernel,
+    BELIEVING: play_believing,
+    STEP: play_step,
+    SINGLE: play_single,
+    ORIGINAL: play_original,
+}
 
 
 @contextmanager

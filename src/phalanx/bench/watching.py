@@ -87,9 +87,12 @@ def watched(run: Run) -> Iterator[Callable[[], float]]:
     with open(os.devnull, "w") as nowhere:
         console = Console(file=nowhere, force_terminal=True, width=120)
         with Live(
-            console=console, get_renderable=view.on_terminal, auto_refresh=False,
-            redirect_stdout=False, redirect_stderr=False,
-        ) as live:  # fmt: skip
+            console=console,
+            get_renderable=view.on_terminal,
+            auto_refresh=False,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        ) as live:
             draw = watching_s.of(live.refresh)
 
             def step_and_show() -> bool:

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import fields
-from typing import Any
 
 from rich.console import Console
 
@@ -57,12 +56,9 @@ def show(seen: Profile, verdict: Verdict, costly: list[Function]) -> None:
     print()
     title = f"Python functions by what they and all they called took, in {seen.counted_s:.1f} s"
     rows = [
-        [
-            one.thread, one.name, one.place, f"{one.calls:,}", f"{one.own_s:.3f}",
-            f"{one.total_s:.3f}",
-        ]
-        for one in costly
-    ]  # fmt: skip
+        [*one[:3], f"{one.calls:,}", f"{one.own_s:.3f}", f"{one.total_s:.3f}"]
+        for one in costly  # [:3]: thread, name, place
+    ]
     columns = ["thread", "function", "place", "calls", "own s", "total s"]
     console.print(new_table(title, columns, rows, words=columns[:3]))
     for line in seen.unseen:
@@ -93,7 +89,7 @@ def facts_in_words(seen: Profile) -> list[str]:
     return lines
 
 
-def as_dict(seen: Profile, verdict: Verdict, costly: list[Function]) -> dict[str, Any]:
+def as_dict(seen: Profile, verdict: Verdict, costly: list[Function]) -> dict[str, object]:
     """For --json."""
     plain = ("config", "functions", "shares", "unseen")
     return {

@@ -60,14 +60,11 @@ def _table(rows: list[RunRow]) -> object:
 def _cells(row: RunRow) -> list[Text]:
     """A line of the table; names are text, whatever brackets they have."""
     name = row.name if row.kind == "run" else f"{row.name} ({row.kind})"
-    words = [
-        name, row.state, _game(row),
-        "" if row.progress is None else f"{row.progress:.0%}",
-        _count(row.episodes), _return(row),
-        "" if row.score is None else f"{row.score:.2f}",
-        _count(row.episodes_per_s),
-        "" if row.seconds is None else span(row.seconds),
-    ]  # fmt: skip
+    progress = "" if row.progress is None else f"{row.progress:.0%}"
+    score = "" if row.score is None else f"{row.score:.2f}"
+    time = "" if row.seconds is None else span(row.seconds)
+    reached = [_count(row.episodes), _return(row), score, _count(row.episodes_per_s), time]
+    words = [name, row.state, _game(row), progress, *reached]
     cells = [Text("".join(c if c.isprintable() else "?" for c in word)) for word in words]
     cells[1].stylize(STYLES.get(row.state, ""))
     return cells

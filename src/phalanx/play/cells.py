@@ -122,10 +122,8 @@ def _cells_against(
                 }
                 if config.true_state != "exact" and horizon == max(horizons):
                     followed["true_state"] = cost_of_state(config.games, judged)
-            yield _cell(
-                player.name, red_agent, horizon, results.returns[:, k], planning=planning,
-                **followed,
-            )  # fmt: skip
+            returns = results.returns[:, k]
+            yield _cell(player.name, red_agent, horizon, returns, planning=planning, **followed)
 
 
 def chosen_workflows(config: EvaluateConfig, trained_for: str | None) -> list[str | None]:

@@ -114,9 +114,13 @@ def begin_episodes(
             defender.look_at(shown["rules"], shown["horizon"], games.num_threads)
         if env is None:
             game: Any = InPhalanx(
-                chosen.stop - first, **shown, seed=games.seed, first_index=first,
-                num_threads=games.num_threads, same_step=False,
-            )  # fmt: skip
+                chosen.stop - first,
+                **shown,
+                seed=games.seed,
+                first_index=first,
+                num_threads=games.num_threads,
+                same_step=False,
+            )
         else:
             game = InOriginal(env, games.seed + first)
         with closing(game):
@@ -164,10 +168,8 @@ def _play_compiled(begun: Begun, games: Games, horizons: tuple[int, ...]) -> Pla
     ascending = tuple(sorted(set(horizons)))
     numbers = np.zeros(batch.num_envs, np.int64) if orders is None else judging(orders, games)
     judged = NO_ORDERS if orders is None else make_orders([0], games.compliance_rule)
-    some = play_out(
-        batch, trained.policy, trained.useful, trained.told(batch.num_envs, orders), judged,
-        numbers, ascending,
-    )  # fmt: skip
+    told = trained.told(batch.num_envs, orders)
+    some = play_out(batch, trained.policy, trained.useful, told, judged, numbers, ascending)
     columns = [ascending.index(horizon) for horizon in horizons]
     return Played(some.returns[:, columns], some.fixes[:, columns], some.compliant[:, columns])
 

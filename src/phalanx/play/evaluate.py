@@ -19,7 +19,7 @@ from phalanx.training.run import Run
 
 
 def evaluate(
-    defender: Any,
+    defender: object,
     *,
     leaderboard: bool = False,
     red_agent: str | Sequence[str] | None = None,
@@ -62,9 +62,13 @@ def evaluate(
         settings["network"] = network if isinstance(network, str) else repr(network)
     factory = None if isinstance(network, str) else network
     config = EvaluateConfig(
-        target=names, leaderboard=leaderboard, episodes=episodes, rules=rules or "", seed=seed,
+        target=names,
+        leaderboard=leaderboard,
+        episodes=episodes,
+        rules=rules or "",
+        seed=seed,
         **settings,
-    )  # fmt: skip
+    )
     if not entries or (config.elsewhere and len(names) < len(entries)):
         raise ConfigError("give one or more defenders, all of CAGE-2 or all of other environments")
     players = [
@@ -79,7 +83,7 @@ def evaluate(
     return scores
 
 
-def entry_of(one: Any, settings: dict[str, Any] | None = None) -> str | Player:
+def entry_of(one: object, settings: dict[str, object] | None = None) -> str | Player:
     """The name of a defender, or a defender in memory.
 
     settings: to which the environment of a run is added, if that is not CAGE-2.

@@ -30,9 +30,17 @@ from phalanx.trust import check_named
 
 MAX_EPISODES = 1_000_000_000
 OF_CAGE2 = (
-    "simulator", "workflow", "workflow_grid", "judged_by", "compliance_rule", "true_state",
-    "leaderboard", "red_agent", "horizon", "rules",
-)  # fmt: skip
+    "simulator",
+    "workflow",
+    "workflow_grid",
+    "judged_by",
+    "compliance_rule",
+    "true_state",
+    "leaderboard",
+    "red_agent",
+    "horizon",
+    "rules",
+)
 
 
 class Games(NamedTuple):

@@ -254,10 +254,8 @@ def host_acts(record: Record) -> list[HostActs]:
     verb, host = VERB_OF_ACTION[record.actions], HOST_OF_ACTION[record.actions]
     restored = verb == RESTORE
     is_root, is_there = record.root >> host & 1 != 0, record.sessions >> host & 1 != 0
-    counted = (
-        verb == ANALYSE, verb == REMOVE, restored,
-        restored & is_root, restored & is_there & ~is_root, restored & ~is_there & ~is_root,
-    )  # fmt: skip
+    of_user, of_nobody = restored & is_there & ~is_root, restored & ~is_there & ~is_root
+    counted = (verb == ANALYSE, verb == REMOVE, restored, restored & is_root, of_user, of_nobody)
     counts = np.stack([np.bincount(host[which], minlength=NUM_HOSTS) for which in counted], axis=1)
     told = []
     for name, row in (*zip(HOSTS, counts, strict=True), ("all", counts.sum(axis=0))):

@@ -30,9 +30,14 @@ def play_env(
     check_named(facts["config"], {"env": asked.env, "network": network}, path)
     n_envs = min(SIDE_BY_SIDE, episodes)
     config = replace(
-        trained, env=asked.env or trained.env, num_envs=n_envs, num_envs_per_worker=None,
-        seed=asked.seed, wait_for="all", network=None,
-    )  # fmt: skip
+        trained,
+        env=asked.env or trained.env,
+        num_envs=n_envs,
+        num_envs_per_worker=None,
+        seed=asked.seed,
+        wait_for="all",
+        network=None,
+    )
     random = np.random.default_rng([asked.seed, 4])
     returns = [list[float]() for _ in range(n_envs)]
     wanted = [len(range(i, episodes, n_envs)) for i in range(n_envs)]

@@ -1,7 +1,5 @@
 """A defender as a teacher: it plays episodes of a run's game, and its actions are kept."""
 
-from typing import Any
-
 import numpy as np
 
 from phalanx.display import progress_display
@@ -13,7 +11,7 @@ from phalanx.training.config import TrainConfig
 from phalanx.training.teacher import Actions, Teacher, teacher_seed
 
 
-def open_teacher(config: TrainConfig, given: Any = None) -> Teacher:
+def open_teacher(config: TrainConfig, given: object = None) -> Teacher:
     """Find the defender now, so that a wrong name ends the run before it begins.
 
     given: any defender that `phalanx.evaluate` takes, if the settings name none.
@@ -21,10 +19,14 @@ def open_teacher(config: TrainConfig, given: Any = None) -> Teacher:
     entry = entry_of(config.teacher if given is None else given)
     named = (entry,) if isinstance(entry, str) else ()
     asked = EvaluateConfig(
-        target=named, red_agent=(config.red_agent,), horizon=(config.horizon,),
-        episodes=max(2, config.teacher_episodes), rules=config.rules, seed=teacher_seed(config),
+        target=named,
+        red_agent=(config.red_agent,),
+        horizon=(config.horizon,),
+        episodes=max(2, config.teacher_episodes),
+        rules=config.rules,
+        seed=teacher_seed(config),
         num_threads=config.num_threads,
-    )  # fmt: skip
+    )
     player = entry if isinstance(entry, Player) else open_player(entry, asked)
     return lambda: play_lessons(asked, player)[:, : config.teacher_episodes]
 

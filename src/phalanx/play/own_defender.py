@@ -151,7 +151,7 @@ class OwnDefender:
             raise ConfigError(f"the defender {self.name} cannot be made ({why[:200]})") from error
 
 
-def _is_factory(given: Any, name: str) -> bool:
+def _is_factory(given: object, name: str) -> bool:
     """A class, or a function without parameters; one that takes an observation is the defender."""
     if not inspect.isclass(given) and not inspect.isroutine(given):
         return False

@@ -139,9 +139,12 @@ class PlanningDefender:
             self._rounds = rounds_of(self.settings, has_critic=bool(self._ask.value_scale))
             self._streams = [_stream(self._seed, self._first + i) for i in range(size)]
             self._known = Knowledge(
-                size, observation=self.observation, rules=self.rules, prior=self.prior,
+                size,
+                observation=self.observation,
+                rules=self.rules,
+                prior=self.prior,
                 horizon=self.horizon,
-            )  # fmt: skip
+            )
         elif size != self._known.size:
             raise ConfigError(
                 f"{self._known.size} episodes are under way, got {size} observations; call reset() "

@@ -72,7 +72,7 @@ def open_player(name: str, config: EvaluateConfig, network: Network | None = Non
     return Player(name, partial(_scripted, name))
 
 
-def player_of(thing: Any) -> Player:
+def player_of(thing: object) -> Player:
     """A defender that is in memory already."""
     if isinstance(thing, TrainedDefender):
         return trained_player("policy", thing)
@@ -87,9 +87,17 @@ def trained_player(name: str, defender: TrainedDefender) -> Player:
         return told.sampling(seed, width) if sample else told
 
     return Player(
-        name, begin, defender.observation, defender.horizon, defender.rules, defender.prior,
-        defender.workflow, defender.compliance_rule, can_sample=True, policy=defender,
-    )  # fmt: skip
+        name,
+        begin,
+        defender.observation,
+        defender.horizon,
+        defender.rules,
+        defender.prior,
+        defender.workflow,
+        defender.compliance_rule,
+        can_sample=True,
+        policy=defender,
+    )
 
 
 def planning_player(name: str, defender: PlanningDefender) -> Player:
@@ -98,19 +106,22 @@ def planning_player(name: str, defender: PlanningDefender) -> Player:
         defender.expect(game_seed, first, orders)
         return defender
 
-    return replace(
-        trained_player(name, defender.base), begin=begin, at_once=PLANNED_AT_ONCE, can_sample=False,
-        spent=defender.spent,
-    )  # fmt: skip
+    player = replace(trained_player(name, defender.base), begin=begin, spent=defender.spent)
+    return replace(player, at_once=PLANNED_AT_ONCE, can_sample=False)
 
 
-def own_player(name: str, given: Any) -> Player:
+def own_player(name: str, given: object) -> Player:
     own = OwnDefender(given, name)
     return Player(
-        name, lambda _seed, _width, _orders, sample: own.begin(sample),
-        own.observation, own.horizon, own.rules, own.prior,
-        at_once=CHUNK if own.batched else 1, can_sample=own.can_sample,
-    )  # fmt: skip
+        name,
+        lambda _seed, _width, _orders, sample: own.begin(sample),
+        own.observation,
+        own.horizon,
+        own.rules,
+        own.prior,
+        at_once=CHUNK if own.batched else 1,
+        can_sample=own.can_sample,
+    )
 
 
 def _scripted(

@@ -107,10 +107,9 @@ class Scores:
                 workflow = short_name(parse_order(workflow))
             compliance = "-" if cell.compliance is None else f"{cell.compliance:.1%}"
             fixes, without = cell.fixes_per_episode or 0, cell.share_without_fix or 0
-            rows.append([
-                cell.policy, workflow, cell.red_agent, str(cell.horizon), _with_interval(cell),
-                compliance, f"{fixes:.1f}", f"{without:.0%}",
-            ])  # fmt: skip
+            played = [cell.policy, workflow, cell.red_agent, str(cell.horizon)]
+            followed = [compliance, f"{fixes:.1f}", f"{without:.0%}"]
+            rows.append([*played, _with_interval(cell), *followed])
         order = "" if config.judged_by is None else f" and the order {config.judged_by}"
         told = (
             f"; compliance by the rule {config.compliance_rule!r}{order}, pooled over all fixes; "

@@ -148,7 +148,7 @@ def load_defender(path: Path | str, network: Network | None = None) -> TrainedDe
         raise CheckpointError(f"{path} is no policy for CAGE-2: it was trained on {config.env}")
     check_named(facts["config"], {"network": network}, path)
     if config.env != "cage2":  # as an environment like others
-        shown = spaces.Box(0, 1, (OBS_SIZES[_game_of(config)["observation"]],), np.float32)
+        shown = spaces.Box(0, 1, (OBS_SIZES[_shown_of(config)["observation"]],), np.float32)
         _, stepper = load_networks(path, config, shown, spaces.Discrete(NUM_ACTIONS), network)
         return _defender(config, _networks_of(stepper))
     sizes = policy_sizes(config)
@@ -180,7 +180,7 @@ def _networks_of(stepper: Any) -> Any:
     return stepper.policy.wide() if isinstance(stepper, CompiledStepper) else stepper.module
 
 
-def _game_of(config: TrainConfig) -> dict[str, Any]:
+def _shown_of(config: TrainConfig) -> dict[str, Any]:
     """What a run on CAGE-2 was shown, and how it was played."""
     if config.env == ENV_ID:  # made without settings
         return dict(zip(GAME, ("bits", 100, DEFAULT_RULES, DEFAULT_PRIOR), strict=True))
@@ -189,16 +189,18 @@ def _game_of(config: TrainConfig) -> dict[str, Any]:
 
 def _defender(config: TrainConfig, networks: Any) -> TrainedDefender:
     """networks: a compiled `Policy`, or a torch module."""
-    known = {**_game_of(config), "useful": np.ones(NUM_ACTIONS, np.bool_)}
+    known = {**_shown_of(config), "useful": np.ones(NUM_ACTIONS, np.bool_)}
     truth_size = 0
     if config.env == "cage2":  # an environment like others has no order, no condition, all actions
         truth_size = policy_sizes(config)["truth_size"]
         known |= {
-            "useful": chosen_actions(config.actions), "condition": config.condition,
-            "workflow": config.workflow, "compliance_rule": config.compliance_rule,
+            "useful": chosen_actions(config.actions),
+            "condition": config.condition,
+            "workflow": config.workflow,
+            "compliance_rule": config.compliance_rule,
             "is_told": orders_of(config).codes.shape[1] > 0,
             "turn_weights": turn_weights(config).astype(np.float64),
-        }  # fmt: skip
+        }
         if config.workflow is None:  # else the critic also values how an order is followed
             known["value_scale"] = config.reward_scale
     if isinstance(networks, Policy):

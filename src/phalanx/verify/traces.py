@@ -32,19 +32,16 @@ MAX_BYTES = 32_000_000  # that a file may unfold to: about 90,000 steps
 MAX_CODEBOOK = 100_000
 
 EPISODE_ARRAYS = ("ep_red", "ep_horizon", "ep_start")
-STATE_NAMES = (
-    "known", "scanned", "access", "sess", "decoys", "files", "red_ports", "hname_known",
-    "subnets_known", "misc",
-)  # fmt: skip
+MOVES = ("blue", "blue_ok", "red", "red_tgt", "red_ok", "red_nobs", "green", "exploit", "detect")
+OF_HOSTS = ("known", "scanned", "access", "sess", "decoys", "files", "red_ports", "hname_known")
+OF_ALL = ("subnets_known", "misc")
+STATE_NAMES = OF_HOSTS + OF_ALL
 STEP_SHAPES: dict[str, tuple[int, ...]] = {
-    "st_blue": (), "st_blue_ok": (), "st_red": (), "st_red_tgt": (), "st_red_ok": (),
-    "st_red_nobs": (), "st_green": (),
-    "st_exploit": (), "st_detect": (), "st_reward10": (), "st_subnets_known": (), "st_misc": (),
-    "st_obs": (NUM_BITS,), "st_known": (NUM_HOSTS,), "st_scanned": (NUM_HOSTS,),
-    "st_access": (NUM_HOSTS,), "st_hname_known": (NUM_HOSTS,), "st_sess": (NUM_HOSTS,),
-    "st_decoys": (NUM_HOSTS,), "st_files": (NUM_HOSTS,), "st_red_ports": (NUM_HOSTS,),
+    **{f"st_{name}": () for name in (*MOVES, "reward10", *OF_ALL)},
+    **{f"st_{name}": (NUM_HOSTS,) for name in OF_HOSTS},
+    "st_obs": (NUM_BITS,),
     "st_mem": (6,),
-}  # fmt: skip
+}
 # Recorded too, and neither read nor compared: why not.
 NOT_COMPARED = {
     "ep_seed": "where the original's dice began; what they gave is recorded, and replayed",
