@@ -66,64 +66,83 @@ def draw(panel: Panel, key: str, width: int, height: int) -> Drawn:
         "width": width - LEFT - right,
         "height": height - TOP - BOTTOM,
     }
-    spec = _frame(panel, plot, x_range, y_range, width, height)
+    spec = _frame(panel, plot, x_range, y_range, (width, height))
     layers = _stack(curves) if panel.style == "stack" else _lines(curves)
     spec["layer"] = [*layers, *_labels(panel, curves, y_range, plot["height"], right)]
     svg = _apart(_converter().vegalite_to_svg(spec), key)
+    is_stack = panel.style == "stack"
     told = {
-        "plot": plot, "size": [width, height], "x": list(x_range), "y": list(y_range),
-        "xTitle": panel.x_title, "isShare": panel.is_share or panel.style == "stack",
-        "isStack": panel.style == "stack", "cut": cut,
-        "series": [
-            {
-                "name": curve.name, "colour": _colour(curve, at), "x": _rounded(curve.x),
-                "mean": _rounded(curve.mean), "low": _rounded(curve.low),
-                "high": _rounded(curve.high), "labels": list(curve.labels),
-            }
-            for at, curve in enumerate(curves)
-        ],
-    }  # fmt: skip
+        "plot": plot,
+        "size": [width, height],
+        "x": list(x_range),
+        "y": list(y_range),
+        "xTitle": panel.x_title,
+        "isShare": panel.is_share or is_stack,
+        "isStack": is_stack,
+        "cut": cut,
+        "series": [_told(curve, at) for at, curve in enumerate(curves)],
+    }
     return Drawn(svg, told)
+
+
+def _told(curve: Curve, at: int) -> Spec:
+    numbers = {name: _rounded(getattr(curve, name)) for name in ("x", "mean", "low", "high")}
+    words = {"name": curve.name, "colour": _colour(curve, at)}
+    return {**words, **numbers, "labels": list(curve.labels)}
 
 
 # --- what Vega-Lite is told -----------------------------------------------------------------------
 
 
+AXIS = {
+    "gridColor": "var(--line)",
+    "gridOpacity": 0.7,
+    "domain": False,
+    "ticks": False,
+    "labelColor": "var(--quiet)",
+    "labelFontSize": 12,
+    "labelPadding": 6,
+    "titleColor": "var(--quiet)",
+    "titleFontSize": 12,
+    "titleFontWeight": "normal",
+}
+ZERO = "datum.value == 0 ? '0' : datum.label"
+
+
 def _frame(
-    panel: Panel, plot: dict[str, int], x: Sequence[float], y: Sequence[float], width: int,
-    height: int,
-) -> Spec:  # fmt: skip
-    quiet = {
-        "labelColor": "var(--quiet)",
-        "titleColor": "var(--quiet)",
-        "titleFontWeight": "normal",
-    }
-    axis = {
-        "gridColor": "var(--line)", "domain": False, "ticks": False, "labelPadding": 6,
-        "labelFontSize": 12, "titleFontSize": 12, "gridOpacity": 0.7, **quiet,
-    }  # fmt: skip
+    panel: Panel,
+    plot: dict[str, int],
+    x: Sequence[float],
+    y: Sequence[float],
+    size: tuple[int, int],
+) -> Spec:
     shares = panel.is_share or panel.style == "stack"
     y_axis = {"tickCount": 5, "title": None, "format": ".0%" if shares else _format(y)}
     x_axis = {
-        "grid": False, "title": panel.x_title, "format": "~s", "titlePadding": 6,
-        "labelExpr": "datum.value == 0 ? '0' : datum.label",
-        "tickCount": max(2, plot["width"] // 90), "labelFlush": True,
-    }  # fmt: skip
+        "title": panel.x_title,
+        "titlePadding": 6,
+        "grid": False,
+        "format": "~s",
+        "labelExpr": ZERO,
+        "labelFlush": True,
+        "tickCount": max(2, plot["width"] // 90),
+    }
+    right, bottom = size[0] - LEFT - plot["width"], size[1] - TOP - plot["height"]
     return {
         "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
-        "width": plot["width"], "height": plot["height"], "autosize": "none", "background": None,
-        "padding": {
-            "left": LEFT, "top": TOP, "right": width - LEFT - plot["width"],
-            "bottom": height - TOP - plot["height"],
-        },
-        "encoding": {
-            "x": {"field": "x", "type": "quantitative", "axis": x_axis,
-                  "scale": {"domain": list(x), "nice": False, "zero": False}},
-            "y": {"type": "quantitative", "axis": y_axis,
-                  "scale": {"domain": list(y), "nice": False, "zero": False}},
-        },
-        "config": {"font": FONT, "axis": axis, "view": {"stroke": None}, "aria": False},
-    }  # fmt: skip
+        "width": plot["width"],
+        "height": plot["height"],
+        "autosize": "none",
+        "background": None,
+        "padding": {"left": LEFT, "top": TOP, "right": right, "bottom": bottom},
+        "encoding": {"x": {"field": "x", **_scale(x, x_axis)}, "y": _scale(y, y_axis)},
+        "config": {"font": FONT, "axis": AXIS, "view": {"stroke": None}, "aria": False},
+    }
+
+
+def _scale(ends: Sequence[float], axis: Spec) -> Spec:
+    domain = {"domain": list(ends), "nice": False, "zero": False}
+    return {"type": "quantitative", "axis": axis, "scale": domain}
 
 
 def _lines(curves: Sequence[Curve]) -> list[Spec]:
@@ -185,10 +204,8 @@ def _labels(
     names = shortened([curve.name for _pixel, _at, curve in ends], int((room - 10) / LETTER))
     layers = []
     for place, name, (_pixel, at, curve) in zip(places, names, ends, strict=True):
-        mark = {
-            "type": "text", "align": "left", "baseline": "middle", "dx": 6, "fontSize": 12,
-            "text": name, "color": _colour(curve, at, is_text=True),
-        }  # fmt: skip
+        mark = {"type": "text", "align": "left", "baseline": "middle", "dx": 6, "fontSize": 12}
+        mark |= {"text": name, "color": _colour(curve, at, is_text=True)}
         encoding = {"x": {"value": "width"}, "y": {"value": place}}
         layers.append({"data": {"values": [{}]}, "mark": mark, "encoding": encoding})
     return layers

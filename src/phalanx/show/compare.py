@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -104,10 +104,9 @@ class Comparison:
             )
         found = interval(scores)
         low, high = bootstrap(lambda drawn: interquartile_mean(drawn[0]), [scores])
-        return Standing(
-            group.name, task, len(scores), found["mean"], found["low"], found["high"],
-            float(interquartile_mean(scores)), low, high,
-        )  # fmt: skip
+        middle = float(interquartile_mean(scores))
+        ends = found["mean"], found["low"], found["high"]
+        return Standing(group.name, task, len(scores), *ends, middle, low, high)
 
     @cached_property
     def pairs(self) -> tuple[Pair, ...]:
@@ -120,15 +119,11 @@ class Comparison:
         asked = [(task, *two) for task in tasks for two in combinations(self.groups, 2)]
         found = [self._difference(task, first, second) for task, first, second in asked]
         adjusted = holm([difference.p for _unit, difference in found])
-        return [
-            Pair(
-                first.name, second.name, task, unit, difference, p,
-                self._improvement(task, first, second), len(asked),
-            )
-            for (task, first, second), (unit, difference), p in zip(
-                asked, found, adjusted, strict=True
-            )
-        ]  # fmt: skip
+        pairs = []
+        for (task, one, other), (unit, d), p in zip(asked, found, adjusted, strict=True):
+            better = self._improvement(task, one, other)
+            pairs.append(Pair(one.name, other.name, task, unit, d, p, better, len(asked)))
+        return pairs
 
     def _difference(self, task: str, first: Group, second: Group) -> tuple[str, Difference]:
         if min(len(first.runs), len(second.runs)) > 1:
@@ -158,7 +153,7 @@ class Comparison:
         """Names of the settings that are not the same in all groups."""
         return list(self.groups[0].settings)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Plain values, as --json has them."""
         return {
             "by": self.by,
@@ -179,17 +174,29 @@ class Comparison:
         }
 
 
-def flat(pair: Pair) -> dict[str, Any]:
+def flat(pair: Pair) -> dict[str, object]:
     """A pair as one row of plain values."""
     d, chance = pair.difference, pair.improvement or (None, None, None)
     return {
-        "first": pair.first, "second": pair.second, "task": pair.task, "unit": pair.unit,
-        "paired": d.is_paired, "n_first": d.counts[0], "n_second": d.counts[-1],
-        "difference": d.mean, "low": d.low, "high": d.high, "p": d.p,
-        "p_adjusted": pair.p_adjusted, "comparisons": pair.comparisons, "verdict": pair.verdict,
-        "detectable": d.detectable(pair.comparisons), "probability_of_improvement": chance[0],
-        "improvement_low": chance[1], "improvement_high": chance[2],
-    }  # fmt: skip
+        "first": pair.first,
+        "second": pair.second,
+        "task": pair.task,
+        "unit": pair.unit,
+        "paired": d.is_paired,
+        "n_first": d.counts[0],
+        "n_second": d.counts[-1],
+        "difference": d.mean,
+        "low": d.low,
+        "high": d.high,
+        "p": d.p,
+        "p_adjusted": pair.p_adjusted,
+        "comparisons": pair.comparisons,
+        "verdict": pair.verdict,
+        "detectable": d.detectable(pair.comparisons),
+        "probability_of_improvement": chance[0],
+        "improvement_low": chance[1],
+        "improvement_high": chance[2],
+    }
 
 
 def compare(config: CompareConfig, progress: bool | None = False) -> Comparison:
@@ -214,7 +221,7 @@ def group_runs(rows: Sequence[RunRow], by: str) -> list[Group]:
     settings = {row.name: _settings(row) for row in rows}
     names = dict.fromkeys(name for own in settings.values() for name in own)
     differ = [name for name in names if len({own.get(name) for own in settings.values()}) > 1]
-    together: dict[Any, list[RunRow]] = {}
+    together: dict[object, list[RunRow]] = {}
     for row in rows:
         own = settings[row.name]
         keys = {"seed": tuple(own.get(name) for name in differ), "folder": row.path.parent}

@@ -9,8 +9,7 @@ from phalanx.show.compare_words import chance, remarks, verdicts
 from phalanx.show.curves import Panel
 from phalanx.show.learning import Learnt, axes_of, group_curve, read_learnt, stops
 from phalanx.show.markup import Body, Cell, interval_cell, minus, with_interval
-from phalanx.show.page import page, text
-from phalanx.show.report import SCRIPTS, STYLES
+from phalanx.show.page import text
 
 MOST_CURVES = 8
 
@@ -31,10 +30,7 @@ def compare_page(comparison: Comparison) -> str:
     _tell_settings(body, comparison)
     names = " and ".join(group.name for group in comparison.groups[:2])
     more = "" if len(comparison.groups) < 3 else f" and {len(comparison.groups) - 2} more"
-    return page(
-        f"{names}{more} · phalanx compare", f"<main>\n{body.markup()}\n</main>", styles=STYLES,
-        scripts=SCRIPTS, data={"charts": body.charts},
-    )  # fmt: skip
+    return body.page(f"{names}{more} · phalanx compare")
 
 
 def _tell_standings(body: Body, comparison: Comparison) -> None:
@@ -93,13 +89,12 @@ def _pair_table(body: Body, pairs: Sequence[Pair], is_one: bool = False) -> None
         if pair.improvement is not None:
             share, low, high = pair.improvement
             wins = f"{share:.0%} ({low:.0%} to {high:.0%})"
-        rows.append([
-            pair.first, pair.second, *([] if is_one else [pair.task]), pair.verdict,
-            minus(f"{d.mean:+.2f} ({d.low:.2f} to {d.high:.2f})"),
-            chance(pair.p_adjusted).removeprefix("= "),
-            *([wins] if with_seeds else []), interval_cell(d.mean, d.low, d.high, edges),
-            "" if least is None else f"{least:.2f}",
-        ])  # fmt: skip
+        who = [pair.first, pair.second, *([] if is_one else [pair.task]), pair.verdict]
+        gained = minus(f"{d.mean:+.2f} ({d.low:.2f} to {d.high:.2f})")
+        sure = chance(pair.p_adjusted).removeprefix("= ")
+        picture = interval_cell(d.mean, d.low, d.high, edges)
+        found = "" if least is None else f"{least:.2f}"
+        rows.append([*who, gained, sure, *([wins] if with_seeds else []), picture, found])
     kinds = ["words", "words", *([] if is_one else [""]), "", "number", "number"]
     kinds += [*(["number"] if with_seeds else []), "picture", "number"]
     body.table([*columns, "", "detectable"], rows, kinds)

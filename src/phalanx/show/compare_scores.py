@@ -68,12 +68,12 @@ def _play(config: CompareConfig, progress: bool | None) -> Scored:
     from phalanx.play.evaluate_config import EvaluateConfig
 
     names = {str(row.path): row.name for row in config.rows}
-    games: dict[str, Any] = {"red_agent": config.red_agent, "horizon": _horizons(config.rows)}
-    asked = EvaluateConfig(
-        target=tuple(names), episodes=max(2, config.episodes), seed=config.seed, env=config.env,
-        network=config.network, num_threads=config.num_threads,
-        **(games if config.is_cage2 else {}),
-    )  # fmt: skip
+    given: dict[str, Any] = {
+        name: getattr(config, name) for name in ("seed", "env", "network", "num_threads")
+    }
+    if config.is_cage2:
+        given |= {"red_agent": config.red_agent, "horizon": _horizons(config.rows)}
+    asked = EvaluateConfig(target=tuple(names), episodes=max(2, config.episodes), **given)
     returns: dict[str, dict[str, Floats]] = {name: {} for name in names.values()}
     for cell in play_cells(asked, progress=progress):
         own = returns[names[cell.policy]]

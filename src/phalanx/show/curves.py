@@ -87,14 +87,11 @@ class Timeline:
         """A column of updates.csv: mean, lowest and highest of each point's updates."""
         values = self.columns[name]
         at = self.point_of(self.columns["update"])
-        mean, low, high = (np.full(self.points, np.nan) for _unused in range(3))
+        low, high = np.full((2, self.points), np.nan)
         good = (at >= 0) & np.isfinite(values)
-        sums = np.bincount(at[good], values[good], self.points)
-        counts = np.bincount(at[good], minlength=self.points)
-        np.divide(sums, counts, out=mean, where=counts > 0)
         np.fmin.at(low, at[good], values[good])
         np.fmax.at(high, at[good], values[good])
-        return Curve(name, self.x, mean, low, high)
+        return Curve(name, self.x, _means(at, values, self.points), low, high)
 
 
 def read_timeline(folder: Path) -> Timeline | None:
@@ -163,10 +160,8 @@ def count_episodes(folder: Path, timeline: Timeline) -> Moments:
         if "fixes" in block and "compliant" in block:
             fixes, obeyed = block["fixes"], block["compliant"]
             at = np.where(np.isfinite(fixes + obeyed), at, -1)
-            values |= {
-                "fixes": fixes, "obeyed": obeyed, "fixes2": fixes**2, "obeyed2": obeyed**2,
-                "both": fixes * obeyed,
-            }  # fmt: skip
+            values |= {"fixes": fixes, "obeyed": obeyed, "both": fixes * obeyed}
+            values |= {"fixes2": fixes**2, "obeyed2": obeyed**2}
         moments.add(at, block.get("kind", np.full(len(at), ALL)), values)
     return moments
 
@@ -180,13 +175,19 @@ def return_curves(timeline: Timeline, moments: Moments) -> list[Curve]:
 
 def _mean_curve(timeline: Timeline, moments: Moments, kind: str) -> Curve:
     n, total, squares = (moments.of(kind, name) for name in ("count", "return", "square"))
+    mean, reach = _mean_and_reach(n, total, squares)
+    return Curve(kind, timeline.x, mean, mean - reach, mean + reach)
+
+
+def _mean_and_reach(n: Floats, total: Floats, squares: Floats) -> tuple[Floats, Floats]:
+    """Of numbers whose sums are known: the mean and half its 95 % interval, NaN where unknown."""
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = total / n
         variance = np.maximum(squares - n * mean**2, 0) / (n - 1)
         reach = stdtrit(np.maximum(n - 1, 1), (1 + CONFIDENCE) / 2) * np.sqrt(variance / n)
     reach[n < 2] = np.nan
     mean[n == 0] = np.nan
-    return Curve(kind, timeline.x, mean, mean - reach, mean + reach)
+    return mean, reach
 
 
 def compliance_curve(timeline: Timeline, moments: Moments) -> Curve:
@@ -208,11 +209,8 @@ def compliance_curve(timeline: Timeline, moments: Moments) -> Curve:
 
 
 def fixes_curve(timeline: Timeline, moments: Moments) -> Curve:
-    n, f, f2 = (moments.of(ALL, name) for name in ("count", "fixes", "fixes2"))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = f / n
-        variance = np.maximum(f2 - n * mean**2, 0) / (n - 1)
-        reach = stdtrit(np.maximum(n - 1, 1), (1 + CONFIDENCE) / 2) * np.sqrt(variance / n)
+    n, fixes, squares = (moments.of(ALL, name) for name in ("count", "fixes", "fixes2"))
+    mean, reach = _mean_and_reach(n, fixes, squares)
     return Curve("fixes", timeline.x, mean, mean - reach, mean + reach)
 
 

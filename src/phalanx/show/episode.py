@@ -98,10 +98,9 @@ def record_episode(
     if player.policy is not None:
         first, stop, begin = number, number + 1, _alone(player.begin, number)
     orders = order_numbers(chosen.workflow or player.workflow, stop)
-    begun = begin_episodes(
-        games._replace(episodes=stop), replace(player, begin=begin), chosen.red_agent,
-        (chosen.horizon,), orders, first,
-    )  # fmt: skip
+    alone, whole = replace(player, begin=begin), games._replace(episodes=stop)
+    game = chosen.red_agent, (chosen.horizon,)
+    begun = begin_episodes(whole, alone, *game, orders, first)
     (episode,) = (_play(each, number - first, games, player, chosen, played) for each in begun)
     return episode
 
@@ -117,9 +116,16 @@ def _play(
     batch, defender = begun.game, begun.defender
     order = None if begun.orders is None else int(begun.orders[row])
     episode = Episode(
-        batch, row, name=player.name, seed=games.seed, number=chosen.number,
-        horizon=chosen.horizon, policy=player.policy, order=order, prior=player.prior,
-    )  # fmt: skip
+        batch,
+        row,
+        name=player.name,
+        seed=games.seed,
+        number=chosen.number,
+        horizon=chosen.horizon,
+        policy=player.policy,
+        order=order,
+        prior=player.prior,
+    )
     for turn in range(chosen.horizon):
         episode.look()
         actions = batch.actions_of(defender)
@@ -129,13 +135,13 @@ def _play(
     return episode
 
 
-def _alone(begin: Callable[..., Any], number: int) -> Callable[..., Any]:
+def _alone(begin: Callable[..., object], number: int) -> Callable[..., object]:
     """A policy that rounds as in an evaluation, though it plays one of its episodes only.
 
     What a product of matrices gives for a row depends on how many rows there are.
     """
 
-    def begun(*given: Any) -> Any:
+    def begun(*given: object) -> object:
         defender = begin(*given)
         if not isinstance(defender, TrainedDefender) or defender.policy is None:
             return defender

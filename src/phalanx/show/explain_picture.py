@@ -32,9 +32,14 @@ def draw_shares(axes: Axes, shares: dict[str, list[float]]) -> Axes:
     table = np.array(list(shares.values()))
     turns = table.shape[1]
     image = axes.imshow(
-        table, aspect="auto", cmap="cividis", vmin=0, vmax=1, interpolation="nearest",
+        table,
+        aspect="auto",
+        cmap="cividis",
+        vmin=0,
+        vmax=1,
+        interpolation="nearest",
         extent=(0.5, turns + 0.5, len(shares) - 0.5, -0.5),
-    )  # fmt: skip
+    )
     axes.set_yticks(range(len(shares)), list(shares))
     return image
 

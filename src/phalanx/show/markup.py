@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 from phalanx.show.chart import draw
 from phalanx.show.curves import Panel
-from phalanx.show.page import text
+from phalanx.show.page import page, text
 
+STYLES, SCRIPTS = ("report.css",), ("hover.js",)
 SMALL = (352, 236)  # pixels: fits a phone, and three beside each other on a desk
 WIDE, NARROW = (1232, 340), (352, 300)
 
@@ -28,7 +29,7 @@ class Body:
     """The body of a page as it grows, and the numbers that its charts tell."""
 
     parts: list[str] = field(default_factory=list)
-    charts: dict[str, Any] = field(default_factory=dict)
+    charts: dict[str, object] = field(default_factory=dict)
     data: dict[str, Any] = field(default_factory=dict)
     """more for scripts, by the name of the element"""
 
@@ -109,8 +110,15 @@ class Body:
             self.chart(panel)
         self.add("</div>")
 
-    def markup(self) -> str:
-        return "\n".join(self.parts)
+    def page(self, title: str, styles: Sequence[str] = (), scripts: Sequence[str] = ()) -> str:
+        """All of it as one file; styles, scripts: more than reports have."""
+        return page(
+            title,
+            "\n".join(["<main>", *self.parts, "</main>"]),
+            styles=[*STYLES, *styles],
+            scripts=[*SCRIPTS, *scripts],
+            data={"charts": self.charts, **self.data},
+        )
 
 
 @dataclass

@@ -8,7 +8,6 @@ import html
 import json
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
-from typing import Any
 
 # Nothing may be loaded from anywhere, whatever a name in a page's data tries.
 POLICY = (
@@ -41,7 +40,7 @@ def page(
     styles: Sequence[str] = (),
     scripts: Sequence[str] = (),
     libraries: Sequence[str] = (),
-    data: Mapping[str, Any] | None = None,
+    data: Mapping[str, object] | None = None,
     policy: str = POLICY,
 ) -> str:
     """A whole page.
@@ -72,7 +71,7 @@ def text(value: object) -> str:
     return html.escape(str(value), quote=True)
 
 
-def data_element(name: str, value: Any) -> str:
+def data_element(name: str, value: object) -> str:
     """Numbers and words for a script to read: nothing in them can end the element."""
     packed = json.dumps(value, separators=(",", ":"), allow_nan=False)
     safe = packed.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -148,10 +148,8 @@ def moment_of(run: Run) -> Moment:
     if run.workers is None:  # else this thread only keeps the books of the others
         spent = {MAIN: dict(run.seconds)} | spent
     own = {os.getpid(), *process_tree()}
-    return Moment(
-        at, spent, run.updates, run.steps, run.episodes, _received(run),
-        _tasks(run), busy_s(), cpu_of(own),
-    )  # fmt: skip
+    counted = run.updates, run.steps, run.episodes, _received(run), _tasks(run)
+    return Moment(at, spent, *counted, busy_s(), cpu_of(own))
 
 
 def seen_between(run: Run, before: Moment, after: Moment) -> Profile:
@@ -162,13 +160,21 @@ def seen_between(run: Run, before: Moment, after: Moment) -> Profile:
         shares[name] = {part: seconds / wall_s for part, seconds in spent.items()}
     others_s = (after.machine_s - before.machine_s) - (after.own_cpu_s - before.own_cpu_s)
     return Profile(
-        run.config, wall_s, shares, after.updates - before.updates, after.steps - before.steps,
-        after.episodes - before.episodes, after.tasks - before.tasks,
-        _barriers(run, before, after), None if pool is None else pool.bytes_per_step,
-        max(0.0, others_s) / wall_s, run.recipe.num_workers or 0, run.recipe.threads,
+        run.config,
+        wall_s,
+        shares,
+        after.updates - before.updates,
+        after.steps - before.steps,
+        after.episodes - before.episodes,
+        after.tasks - before.tasks,
+        _barriers(run, before, after),
+        None if pool is None else pool.bytes_per_step,
+        max(0.0, others_s) / wall_s,
+        run.recipe.num_workers or 0,
+        run.recipe.threads,
         hasattr(run.sampler, "spent_s"),
         unseen=unseen_of(run),
-    )  # fmt: skip
+    )
 
 
 def _received(run: Run) -> int:
@@ -277,8 +283,8 @@ def count_calls(run: Run) -> dict[str, Counter]:
     return counters
 
 
-def _counted(collect: Callable[..., Any], counter: Counter) -> Callable[..., Any]:
-    def collect_counted(shaping: Any = None) -> Any:
+def _counted(collect: Callable[..., object], counter: Counter) -> Callable[..., object]:
+    def collect_counted(shaping: object = None) -> object:
         counter.enable()
         try:
             return collect(shaping)

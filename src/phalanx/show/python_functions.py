@@ -53,7 +53,7 @@ class CallTimes:
     def disable(self) -> None:
         sys.setprofile(None)
 
-    def _hear(self, frame: FrameType, event: str, _arg: Any) -> None:
+    def _hear(self, frame: FrameType, event: str, _arg: object) -> None:
         if event == "call":
             known = self.stats.setdefault(frame.f_code, [0, 0.0, 0.0, 0])
             known[3] += 1
@@ -73,15 +73,16 @@ class CallTimes:
 def functions_of(thread: str, counter: Any) -> list[Function]:
     """All that were called, in no order."""
     if isinstance(counter, CallTimes):
-        return [
-            Function(thread, code.co_qualname, place_of(code.co_filename, code.co_firstlineno),
-                     int(calls), own, total)
+        found = [
+            ((code.co_filename, code.co_firstlineno, code.co_qualname), int(calls), own, total)
             for code, (calls, own, total, _open) in counter.stats.items()
-        ]  # fmt: skip
-    stats: Any = pstats.Stats(counter).stats  # type: ignore[attr-defined]
+        ]
+    else:
+        stats: Any = pstats.Stats(counter).stats  # type: ignore[attr-defined]
+        found = [(where, *numbers[1:4]) for where, numbers in stats.items()]
     return [
         Function(thread, name, place_of(file, line), calls, own, total)
-        for (file, line, name), (_primitive, calls, own, total, _callers) in stats.items()
+        for (file, line, name), calls, own, total in found
     ]
 
 

@@ -72,9 +72,9 @@ class Replay:
 
 
 def replay(
-    defender: Any = None,
+    defender: object = None,
     *,
-    compare: Any = None,
+    compare: object = None,
     rules: str | None = None,
     network: Network | str | None = None,
     progress: bool | None = None,
@@ -104,10 +104,8 @@ def replay(
     if network is not None:
         settings["network"] = network if isinstance(network, str) else repr(network)
     names = [one if isinstance(one, str) else IN_MEMORY for one in entries]
-    config = ReplayConfig(
-        target=names[0] if names else "", compare=names[1] if len(names) > 1 else "",
-        rules=rules or "", **settings,
-    )  # fmt: skip
+    target, beside, *_none = *names, "", ""
+    config = ReplayConfig(target=target, compare=beside, rules=rules or "", **settings)
     factory = None if isinstance(network, str) else network
     if config.trace is not None:
         return play_and_record(config)
@@ -135,7 +133,7 @@ def play_and_record(
         return record_plays(config, players, heard)
 
 
-def record_plays(config: ReplayConfig, players: Sequence[Player], heard: Any) -> Replay:
+def record_plays(config: ReplayConfig, players: Sequence[Player], heard: object) -> Replay:
     """The same of episodes that are played; heard: see `Heard`, and a note."""
     for player in players:
         if config.what_if and player.policy is not None:

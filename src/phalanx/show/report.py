@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from phalanx.show.markup import Body
-from phalanx.show.page import page
 from phalanx.show.report_replays import ELEMENT, tell_replays
 from phalanx.show.report_run import tell_heading, tell_settings, tell_training
 from phalanx.show.report_scores import tell_scores
@@ -12,8 +11,6 @@ from phalanx.show.report_search import tell_search
 from phalanx.show.report_sweep import tell_sweep
 from phalanx.show.runs import RunRow, read_run
 from phalanx.show.viewer import VIEWER_SCRIPTS, VIEWER_STYLES
-
-STYLES, SCRIPTS = ("report.css",), ("hover.js",)
 
 
 def report_page(folders: Sequence[Path], *, episodes: int | None = None, replays: int = 0) -> str:
@@ -30,14 +27,11 @@ def report_page(folders: Sequence[Path], *, episodes: int | None = None, replays
         tell(body, row, episodes, replays)
         body.add("</section>")
     title = rows[0].name if len(rows) == 1 else f"{len(rows)} runs"
-    styles, scripts = [*STYLES], [*SCRIPTS]
-    if ELEMENT in body.data:  # the viewer of episodes, once for all of them
-        styles += VIEWER_STYLES
-        scripts += [*VIEWER_SCRIPTS, "replays.js"]
-    return page(
-        f"{title} · phalanx report", f"<main>\n{body.markup()}\n</main>", styles=styles,
-        scripts=scripts, data={"charts": body.charts, **body.data},
-    )  # fmt: skip
+    title = f"{title} · phalanx report"
+    if ELEMENT not in body.data:
+        return body.page(title)
+    # The viewer of episodes, once for all of them.
+    return body.page(title, VIEWER_STYLES, (*VIEWER_SCRIPTS, "replays.js"))
 
 
 def tell(body: Body, row: RunRow, episodes: int | None, replays: int) -> None:

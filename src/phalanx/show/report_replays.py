@@ -31,9 +31,15 @@ def tell_replays(body: Body, row: RunRow, of: int) -> None:
         for pick, word in PICKS.items():
             try:
                 episode = replay(
-                    str(row.path), red_agent=attacker, horizon=turns, pick=pick, of=of, seed=SEED,
-                    what_if=False, progress=False,
-                )  # fmt: skip
+                    str(row.path),
+                    red_agent=attacker,
+                    horizon=turns,
+                    seed=SEED,
+                    pick=pick,
+                    of=of,
+                    what_if=False,
+                    progress=False,
+                )
             except PhalanxError as error:
                 body.say(f"No episode can be shown: {error}.", kind="amiss")
                 return

@@ -4,7 +4,6 @@ import math
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from phalanx.display import span
 from phalanx.show.curves import (
@@ -34,7 +33,8 @@ MEASURES = {
     "clip_fraction": ("Clipped", "Share of the samples whose probability moved beyond the clip."),
     "value_loss": ("Value loss", "Squared error of the critic, in scaled rewards."),
     "explained_variance": (
-        "Explained variance", "How much of the returns the critic foresees; 1 is all, 0 nothing.",
+        "Explained variance",
+        "How much of the returns the critic foresees; 1 is all, 0 nothing.",
     ),
     "policy_loss": ("Policy loss", "The clipped objective, negative when the policy gains."),
     "grad_norm": ("Gradient norm", "Before it is bounded by max_grad_norm."),
@@ -47,7 +47,11 @@ MEASURES = {
     "alignment": ("Alignment", "Reward for following the workflow; not part of the return."),
     "total_return": ("Return with alignment", "What the learner is rewarded for."),
     "share_without_fix": ("Without a fix", "Share of the episodes in which nothing was repaired."),
-}  # fmt: skip
+}
+COSTS = {
+    "compile_s": "Compiling before the first update took {:.0f} s.",
+    "peak_memory_mb": "At most {:,.0f} MB of memory.",
+}
 SCHEDULES = ("learning_rate", "entropy_weight", "restore_price")
 SHARES = ("clip_fraction", "share_without_fix")
 WITHIN = "The band reaches from the lowest to the highest update."
@@ -128,10 +132,8 @@ def _learning_panels(timeline: Timeline, moments: Moments | None) -> Iterator[Pa
         title, about = MEASURES.get(name) or _explained(name)
         is_binned = timeline.last > timeline.points and name not in SCHEDULES
         curve = timeline.mean(name)
-        yield Panel(
-            name, title, f"{about} {WITHIN}" if is_binned else about, [curve], axis,
-            is_share=name in SHARES,
-        )  # fmt: skip
+        about = f"{about} {WITHIN}" if is_binned else about
+        yield Panel(name, title, about, [curve], axis, is_share=name in SHARES)
 
 
 def _explained(name: str) -> tuple[str, str]:
@@ -140,7 +142,7 @@ def _explained(name: str) -> tuple[str, str]:
     return name.replace("_", " ").capitalize(), f"{words[0].upper()}{words[1:]}."
 
 
-def tell_speed(body: Body, timeline: Timeline, summary: dict[str, Any]) -> None:
+def tell_speed(body: Body, timeline: Timeline, summary: dict[str, object]) -> None:
     body.heading("How fast")
     speed, shares = speed_curve(timeline), time_shares(timeline)
     panels = []
@@ -161,8 +163,7 @@ def tell_speed(body: Body, timeline: Timeline, summary: dict[str, Any]) -> None:
     if isinstance(split, dict):
         parts = [f"{n} {v:.0%}" for n, v in split.items() if isinstance(v, int | float)]
         facts.append(f"In all: {', '.join(parts)}.")
-    for name, words in (("compile_s", "Compiling before the first update took {:.0f} s."),
-                        ("peak_memory_mb", "At most {:,.0f} MB of memory.")):  # fmt: skip
+    for name, words in COSTS.items():
         if isinstance(summary.get(name), int | float):
             facts.append(words.format(summary[name]))
     body.say(*facts)
@@ -184,24 +185,21 @@ def tell_settings(body: Body, folder: Path) -> None:
     others = [one for one in settings if not one.differs]
     if others:
         with body.fold(f"The {len(others)} settings that are the defaults"):
-            body.table(("setting", "value", "what it is"),
-                       [(one.name, one.value, one.about) for one in others],
-                       ("setting", "words", "about"))  # fmt: skip
+            told = [(one.name, one.value, one.about) for one in others]
+            body.table(("setting", "value", "what it is"), told, ("setting", "words", "about"))
     summary, _why = read_summary(folder)
     tell_origin(body, summary)
     faults = summary.get("faults")
     if faults:
-        body.say(f"{faults} environments failed and were replaced; faults.csv tells of each.",
-                 kind="amiss")  # fmt: skip
+        words = f"{faults} environments failed and were replaced; faults.csv tells of each."
+        body.say(words, kind="amiss")
 
 
-def tell_origin(body: Body, summary: dict[str, Any]) -> None:
+def tell_origin(body: Body, summary: dict[str, object]) -> None:
     """Versions, machine and notes of a summary, as far as it has them."""
     body.say(*listed(summary, "notes", str))
-    known = {
-        **_words(summary.get("versions")), **_words(summary.get("machine")),
-        **{name: str(summary[name]) for name in ("device", "threads") if summary.get(name)},
-    }  # fmt: skip
+    known = _words(summary.get("versions")) | _words(summary.get("machine"))
+    known |= {name: str(summary[name]) for name in ("device", "threads") if summary.get(name)}
     if known:
         body.table(list(known), [list(known.values())])
     else:
@@ -232,7 +230,7 @@ def _lead(row: RunRow) -> str:
     return " · ".join(parts)
 
 
-def _words(part: Any) -> dict[str, str]:
+def _words(part: object) -> dict[str, str]:
     return {str(k): str(v) for k, v in part.items()} if isinstance(part, dict) else {}
 
 

@@ -81,14 +81,16 @@ def _from_summary(folder: Path) -> tuple[list[Facts], str, str]:
     cells = score.get("cells") if isinstance(score, dict) else None
     if not isinstance(score, dict) or not isinstance(cells, list) or not cells:
         return [], "", ""
-    good = all(
-        isinstance(cell, dict)
-        and all(real(cell.get(name)) is not None for name in ("mean", "low", "high"))
-        and whole(cell.get("episodes")) and whole(cell.get("horizon")) is not None
-        and "red_agent" in cell
-        for cell in cells
-    )  # fmt: skip
+    good = all(map(_is_cell, cells))
     return (cells, str(score.get("rules")), "") if good else ([], "", "")
+
+
+def _is_cell(cell: object) -> bool:
+    """Whether a file has all of a cell that is told."""
+    if not isinstance(cell, dict) or "red_agent" not in cell or not whole(cell.get("episodes")):
+        return False
+    numbers = whole(cell.get("horizon")), *(real(cell.get(n)) for n in ("mean", "low", "high"))
+    return None not in numbers
 
 
 def _played(row: RunRow, episodes: int | None) -> tuple[list[Facts], str, str]:
@@ -118,5 +120,5 @@ def _score(value: float | None) -> str:
     return "-" if value is None else minus(f"{value:.2f}")
 
 
-def _share(value: Any) -> str:
+def _share(value: object) -> str:
     return "-" if value is None else f"{value:.1%}"

@@ -3,7 +3,6 @@
 import csv
 import time
 from pathlib import Path
-from typing import Any
 
 from phalanx.files import read_plain
 from phalanx.show.curves import Panel
@@ -47,7 +46,7 @@ def read_trials(folder: Path) -> list[Trial]:
     return [{k: v or "" for k, v in row.items() if k and not isinstance(v, list)} for row in rows]
 
 
-def _tell_combinations(body: Body, summary: dict[str, Any]) -> None:
+def _tell_combinations(body: Body, summary: dict[str, object]) -> None:
     body.heading("Which combination is best")
     known = [
         one for one in listed(summary, "combinations", dict) if real(one.get("mean")) is not None
@@ -64,12 +63,10 @@ def _tell_combinations(body: Body, summary: dict[str, Any]) -> None:
     edges = min(m - r for m, r in ends), max(m + r for m, r in ends)
     for one, (mean, reach) in zip(known, ends, strict=True):
         speed = real(one.get("episodes_per_s"))
-        rows.append([
-            str(one.get("name")), ", ".join(map(str, listed(one, "seeds", int))),
-            with_interval(mean, mean - reach, mean + reach),
-            "" if speed is None else f"{speed:,.0f}",
-            interval_cell(mean, mean - reach, mean + reach, edges),
-        ])  # fmt: skip
+        seeds = ", ".join(map(str, listed(one, "seeds", int)))
+        interval = mean, mean - reach, mean + reach
+        told = [with_interval(*interval), "" if speed is None else f"{speed:,.0f}"]
+        rows.append([str(one.get("name")), seeds, *told, interval_cell(*interval, edges)])
     kinds = ("words", "", "number", "number", "picture")
     body.table(("combination", "seeds", "return", "episodes/s", ""), rows, kinds)
 

@@ -14,9 +14,13 @@ COLOURS = (BLUE, VERMILION, GREEN, YELLOW, GREY, "#CC79A7", "#56B4E9")
 POINTS = 200  # of a line: so many are seen apart
 SHOWN = ("simulator", "policy", "copying", "waiting")
 PART_COLOURS = {
-    "simulator": VERMILION, "policy": BLUE, "copying": YELLOW, "waiting": "#BBBBBB",
-    "learning": GREEN, "collecting": BLUE,
-}  # fmt: skip
+    "simulator": VERMILION,
+    "policy": BLUE,
+    "copying": YELLOW,
+    "waiting": "#BBBBBB",
+    "learning": GREEN,
+    "collecting": BLUE,
+}
 
 
 def draw_run(run: RunTables) -> Figure:

@@ -105,17 +105,13 @@ def read_run(path: Path, root: Path | None = None, name: str = "") -> RunRow:
     name = name or path.resolve().name
     summary, why = read_summary(path)
     times = list(_times(path))
-    facts: Facts = {
-        "name": name, "path": path, "began": min(times, default=None),
-        "changed": max(times, default=None),
-    }  # fmt: skip
+    began, changed = min(times, default=None), max(times, default=None)
+    facts: Facts = {"name": name, "path": path, "began": began, "changed": changed}
     if (path / "sweep.csv").exists():
         return _sweep_row(path, facts, summary, why)
     settings, why_not = settings_of(path)
-    facts |= {
-        "env": settings.get("env"), "algo": settings.get("algo"),
-        "seed": whole(settings.get("seed")),
-    }  # fmt: skip
+    facts |= {name: settings.get(name) for name in ("env", "algo")}
+    facts["seed"] = whole(settings.get("seed"))
     if settings.get("env") in ("cage2", "cyborg"):
         facts["red_agent"] = settings.get("red_agent")
     notes = [why_not, why]
@@ -133,7 +129,7 @@ def sorted_rows(rows: list[RunRow], column: str) -> list[RunRow]:
         raise ConfigError(f"there is no column {column!r:.80}; sort by one of {', '.join(COLUMNS)}")
     field = COLUMNS[column]
 
-    def key(row: RunRow) -> tuple[bool, Any]:
+    def key(row: RunRow) -> tuple[bool, object]:
         value = getattr(row, field)
         if value is None:
             return True, 0
@@ -143,16 +139,15 @@ def sorted_rows(rows: list[RunRow], column: str) -> list[RunRow]:
 
 
 COLUMNS = {
-    "return": "mean", "score": "score", "speed": "episodes_per_s", "time": "seconds",
-    "changed": "changed", "began": "began",
-    **{
-        name: name
-        for name in (
-            "name", "kind", "state", "env", "red_agent", "algo", "seed", "progress", "updates",
-            "episodes", "steps",
-        )
-    },
-}  # fmt: skip
+    "return": "mean",
+    "score": "score",
+    "speed": "episodes_per_s",
+    "time": "seconds",
+    "changed": "changed",
+    "began": "began",
+    **{name: name for name in ("name", "kind", "state", "env", "red_agent", "algo", "seed")},
+    **{name: name for name in ("progress", "updates", "episodes", "steps")},
+}
 """what a list can be sorted by, and the field of `RunRow` that holds it"""
 
 
@@ -178,7 +173,7 @@ def is_at_work(path: Path) -> bool:
     return time.time() - max(_times(path), default=0) < STILL_S if locked is None else locked
 
 
-def settings_of(path: Path) -> tuple[dict[str, Any], str]:
+def settings_of(path: Path) -> tuple[dict[str, object], str]:
     """The words of config.yaml by name, and what is wrong with it."""
     if not (path / "config.yaml").exists():
         return {}, "it has no config.yaml yet: nothing was begun"
@@ -207,12 +202,12 @@ def is_search(settings: Facts) -> bool:
     return not SEARCH_ONLY.isdisjoint(settings)
 
 
-def whole(value: Any) -> int | None:
+def whole(value: object) -> int | None:
     found = number(str(value))
     return None if found is None else int(found)
 
 
-def _plain(words: Words) -> Any:
+def _plain(words: Words) -> object:
     return ",".join(words) if isinstance(words, list) else words
 
 
@@ -302,11 +297,10 @@ def _sweep_row(path: Path, facts: Facts, summary: Facts, why: str) -> RunRow:
     ended = sum(count for name, count in trials.items() if name != "not begun")
     if mean is not None and reach is not None:
         facts |= {"low": mean - reach, "high": mean + reach}
-    return RunRow(
-        **facts, kind="sweep", state="damaged" if why else state, mean=mean,
-        seconds=real(summary.get("seconds")), note=_sentence([why]),
-        progress=ended / sum(trials.values()) if sum(trials.values()) else None,
-    )  # fmt: skip
+    progress = ended / sum(trials.values()) if sum(trials.values()) else None
+    facts |= {"state": "damaged" if why else state, "note": _sentence([why])}
+    facts |= {"mean": mean, "progress": progress, "seconds": real(summary.get("seconds"))}
+    return RunRow(**facts, kind="sweep")
 
 
 def _state(running: bool, summary: Facts, notes: list[str]) -> str:

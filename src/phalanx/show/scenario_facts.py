@@ -1,7 +1,5 @@
 """What a scenario is made of, for whoever draws it: hosts, subnets, and how red gets about."""
 
-from typing import Any
-
 from phalanx.cage2.rules.scenario import (
     DECOYS,
     HOSTS,
@@ -19,7 +17,7 @@ from phalanx.cage2.rules.scenario import (
 LOW = 1  # tenths that a host of low value costs in a turn
 
 
-def scenario_facts(rules: str, horizon: int) -> dict[str, Any]:
+def scenario_facts(rules: str, horizon: int) -> dict[str, object]:
     """The part of a trajectory that is the same in all games of a scenario."""
     order = _by_distance()
     members: list[list[int]] = [[] for _ in order]

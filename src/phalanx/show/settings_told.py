@@ -1,7 +1,7 @@
 """What a run was told: settings that differ from the defaults first, then all others."""
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from phalanx.errors import ConfigError
 from phalanx.search.config import SearchConfig
@@ -40,17 +40,15 @@ def told_settings(folder: Path) -> tuple[list[Setting], str]:
     except ConfigError:  # of another version, or by hand
         why = "config.yaml has settings that this version of phalanx does not know."
         mine, defaults = dict(words), kind().as_dict()
+    abouts = {name: helps[name].text if name in helps else "" for name in mine}
     found = [
-        Setting(
-            name, in_words(value), in_words(defaults.get(name)),
-            helps[name].text if name in helps else "",
-        )
+        Setting(name, in_words(value), in_words(defaults.get(name)), abouts[name])
         for name, value in mine.items()
-    ]  # fmt: skip
+    ]
     return found, why
 
 
-def in_words(value: Any) -> str:
+def in_words(value: object) -> str:
     """As one would write it after a flag."""
     if value is None:
         return "none"

@@ -9,7 +9,7 @@ CAUSES = {
 }
 
 
-def headline(play: dict[str, Any]) -> str:
+def headline(play: dict[str, object]) -> str:
     """`champion against meander, seed 7, episode 0: return -10.7`."""
     where = f"seed {play['seed']}, episode {play['episode']}"
     if play["source"] == "trace":

@@ -110,9 +110,14 @@ def _as_columns(block: bytes, names: Sequence[str], kinds: dict[str, str]) -> Bl
     places = [names.index(name) for name in kinds]
     try:
         table = np.loadtxt(
-            lines, dtype=list(kinds.items()), delimiter=",", comments=None, quotechar='"',
-            usecols=places, ndmin=1,
-        )  # fmt: skip
+            lines,
+            list(kinds.items()),
+            delimiter=",",
+            comments=None,
+            quotechar='"',
+            usecols=places,
+            ndmin=1,
+        )
         return {name: table[name] for name in kinds}
     except ValueError:
         rows = [row for row in _parsed(block) if len(row) == len(names)]

@@ -54,7 +54,7 @@ class Trace:
 
     def as_events(self) -> dict[str, Any]:
         """For `json.dumps`."""
-        events: list[dict[str, Any]] = [
+        events: list[dict[str, object]] = [
             {"ph": "M", "pid": pid, "tid": 0, "name": "process_name", "args": {"name": name}}
             for pid, name in ((THIS, "phalanx train"), (WORKERS, "worker processes"))
             if any(key[0] == pid for key in self.threads)
@@ -64,14 +64,10 @@ class Trace:
             events.append(about | {"name": "thread_name", "args": {"name": name}})
             events.append(about | {"name": "thread_sort_index", "args": {"sort_index": tid}})
         for span in sorted(self.spans, key=lambda one: one.began):
-            events.append(
-                {
-                    "ph": "X", "pid": span.pid, "tid": span.tid, "name": span.name, "cat": "time",
-                    "ts": round(1e6 * (span.began - self._began), 3),
-                    "dur": round(1e6 * (span.ended - span.began), 3),
-                    "args": span.facts,
-                }
-            )  # fmt: skip
+            about = {"ph": "X", "pid": span.pid, "tid": span.tid, "name": span.name, "cat": "time"}
+            began, length = span.began - self._began, span.ended - span.began
+            times = {"ts": round(1e6 * began, 3), "dur": round(1e6 * length, 3)}
+            events.append(about | times | {"args": span.facts})
         return {"traceEvents": events, "displayTimeUnit": "ms"}
 
 

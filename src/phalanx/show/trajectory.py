@@ -25,6 +25,7 @@ from phalanx.show.turn_words import RED_KINDS, blue_words, red_words
 FORMAT, VERSION = "phalanx-trajectory", 1
 LIKELY = 5  # actions of a policy that are told
 SCAN_SHOWN, EXPLOIT_SHOWN = 1, 3
+BELIEFS = ("session", "root", "attackers", "states", "entropy")
 STATES = ("access", "known", "files", "decoys", "activity", "compromised")
 
 
@@ -66,9 +67,7 @@ class Recorder:
         self._remembered: dict[str, list[list[int]]] = {"scan": [], "exploit": []}
         self._service = ""
         self._belief = None if prior is None else Belief(rules=self.rules, red_agents=prior)
-        self._believed: dict[str, Any] = {
-            "session": [], "root": [], "attackers": [], "states": [], "entropy": [], "exact": "",
-        }  # fmt: skip
+        self._believed: dict[str, Any] = {name: [] for name in BELIEFS} | {"exact": ""}
         self._likely: list[Any] = []
         self._values: list[Any] = []
         self._answers: dict[int, tuple[dict[str, Any], list[float]]] = {}

@@ -32,9 +32,13 @@ from phalanx.cage2.rules.scenario import (
 from phalanx.show.turn_log import Turn
 
 RED_KINDS = {
-    RED_SLEEP: "sleep", SWEEP: "scan_subnet", SCAN: "scan_host", EXPLOIT: "exploit",
-    ESCALATE: "escalate", IMPACT: "impact",
-}  # fmt: skip
+    RED_SLEEP: "sleep",
+    SWEEP: "scan_subnet",
+    SCAN: "scan_host",
+    EXPLOIT: "exploit",
+    ESCALATE: "escalate",
+    IMPACT: "impact",
+}
 ATTACKERS = dict(
     zip(
         ALL_RED_AGENTS,

@@ -8,7 +8,17 @@ Several episodes in one page: leave REPLAY_PAGE out and call `phalanx.replay(ele
 
 VIEWER_STYLES = ("replay.css", "host.css", "strip.css")
 VIEWER_SCRIPTS = (
-    "element.js", "trajectory.js", "card.js", "network.js", "tracks.js", "choices.js",
-    "turn_panel.js", "turn_words.js", "strip.js", "controls.js", "dialogs.js", "replay.js",
-)  # fmt: skip
+    "element.js",
+    "trajectory.js",
+    "card.js",
+    "network.js",
+    "tracks.js",
+    "choices.js",
+    "turn_panel.js",
+    "turn_words.js",
+    "strip.js",
+    "controls.js",
+    "dialogs.js",
+    "replay.js",
+)
 REPLAY_PAGE = "replay_page.js"  # draws the data element "trajectory" into #replay

@@ -21,9 +21,19 @@ from phalanx.ui.works import Works
 
 STYLES = ("base.css", *VIEWER_STYLES, "app.css")
 SCRIPTS = (
-    *VIEWER_SCRIPTS, "app.js", "runs.js", "curves.js", "run.js", "jobs.js", "ask_replay.js",
-    "advice.js", "result.js", "play.js", "play_setup.js", "start.js",
-)  # fmt: skip
+    *VIEWER_SCRIPTS,
+    "app.js",
+    "runs.js",
+    "curves.js",
+    "run.js",
+    "jobs.js",
+    "ask_replay.js",
+    "advice.js",
+    "result.js",
+    "play.js",
+    "play_setup.js",
+    "start.js",
+)
 KINDS = {".js": "text/javascript", ".css": "text/css"}
 PAGE = """<!doctype html>
 <html lang="en">

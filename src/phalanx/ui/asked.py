@@ -36,7 +36,7 @@ class TooLate(ConfigError):
 STATUS: dict[type[Exception], int] = {NotHere: 404, TooMuch: 429, TooLate: 409}
 
 
-def answers(ask: Callable[..., Any]) -> Callable[[Request], Any]:
+def answers(ask: Callable[..., object]) -> Callable[[Request], object]:
     """An endpoint of a plain function: what the address and the body name are its arguments.
 
     It is called in a thread, so that who asks for something else need not wait for it, nor who
@@ -47,7 +47,7 @@ def answers(ask: Callable[..., Any]) -> Callable[[Request], Any]:
     parameters = inspect.signature(ask).parameters
 
     async def endpoint(request: Request) -> Response:
-        given: dict[str, Any] = dict(request.query_params)
+        given: dict[str, object] = dict(request.query_params)
         if request.method != "GET":
             given |= _object_in(await request.body())
         given |= request.path_params
@@ -64,17 +64,17 @@ def answers(ask: Callable[..., Any]) -> Callable[[Request], Any]:
     return endpoint
 
 
-def _ask(ask: Callable[..., Any], known: dict[str, Any]) -> Any:
+def _ask(ask: Callable[..., object], known: dict[str, object]) -> object:
     with busy():
         return ask(**known)
 
 
-def as_json(value: Any, status: int = 200) -> Response:
+def as_json(value: object, status: int = 200) -> Response:
     packed = json.dumps(value, separators=(",", ":"), allow_nan=False)
     return Response(packed, status, media_type="application/json")
 
 
-def understood(name: str, value: Any, hint: Any) -> Any:
+def understood(name: str, value: object, hint: object) -> object:
     """A value of the kind that is wanted; addresses have words only, which may be numbers."""
     kinds = typing.get_args(hint) if isinstance(hint, UnionType) else (hint,)
     if value is None and type(None) in kinds:
@@ -93,7 +93,7 @@ def understood(name: str, value: Any, hint: Any) -> Any:
     return value
 
 
-def _object_in(body: bytes) -> dict[str, Any]:
+def _object_in(body: bytes) -> dict[str, object]:
     try:
         given = json.loads(body or b"{}")
     except (ValueError, RecursionError):
@@ -123,7 +123,7 @@ async def our_mistake(_request: Request, error: Exception) -> Response:
     return as_json({"error": "phalanx made a mistake; the terminal it runs in says which"}, 500)
 
 
-HANDLERS: dict[Any, Any] = {
+HANDLERS: dict[object, Any] = {
     PhalanxError: our_error,
     HTTPException: http_error,
     OSError: our_mistake,

@@ -1,5 +1,6 @@
 """A person's score beside others: the champion on the same dice and on many, and the published."""
 
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ EPISODES = 500
 PARTS = 5
 
 
-def published(game: LiveGame) -> list[dict[str, Any]]:
+def published(game: LiveGame) -> list[dict[str, object]]:
     """Scores of the challenge's best in the same cell, which are means of many games."""
     (red_agent, *others), settings = red_agent_weights(game.settings.red_agent), game.settings
     cell = (red_agent, settings.horizon)
@@ -34,10 +35,9 @@ def beside(game: LiveGame, tell: Tell) -> dict[str, Any]:
     name = CHAMPIONS[settings.rules]
     for part in range(PARTS):
         tell(part / PARTS, f"{name} plays {EPISODES} games")
-        scores = evaluate(
-            name, red_agent=settings.red_agent, horizon=settings.horizon, rules=settings.rules,
-            seed=(settings.seed + part) % 2**64, episodes=EPISODES // PARTS, progress=False,
-        )  # fmt: skip
+        seed = (settings.seed + part) % 2**64
+        cell = asdict(replace(settings, seed=seed))
+        scores = evaluate(name, **cell, episodes=EPISODES // PARTS, progress=False)
         returns += scores.cells[0].returns.tolist()
     values = np.array(returns)
     return {

@@ -1,7 +1,5 @@
 """What can be chosen on the pages: attackers, rules, horizons, and the defenders to watch."""
 
-from typing import Any
-
 from phalanx.agents import AGENTS
 from phalanx.cage2.defenders import DEFENDERS
 from phalanx.cage2.rules.scenario import (
@@ -24,7 +22,7 @@ ABOUT = {
 }
 
 
-def choices() -> dict[str, Any]:
+def choices() -> dict[str, object]:
     return {
         "attackers": [
             {"name": name, "about": ABOUT[name], "is_original": name in RED_AGENTS}

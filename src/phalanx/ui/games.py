@@ -3,7 +3,6 @@
 import secrets
 from collections import OrderedDict
 from threading import Lock
-from typing import Any
 
 from phalanx.cage2.rules.scenario import DEFAULT_RULES
 from phalanx.ui.advice import Adviser
@@ -32,7 +31,7 @@ class Table:
             self._adviser = Adviser(self.game)
         return self._adviser
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         return {"id": self.id, **self.game.facts(), "trajectory": self.game.trajectory()}
 
     def close(self) -> None:
@@ -62,7 +61,7 @@ class Games:
         horizon: int = 30,
         rules: str = DEFAULT_RULES,
         seed: int | None = None,
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """A new game; without a seed, one that nobody has played."""
         drawn = secrets.randbelow(10**6) if seed is None else seed
         settings = GameSettings(red_agent=red_agent, horizon=horizon, rules=rules, seed=drawn)
@@ -75,12 +74,12 @@ class Games:
             old.close()
         return table.facts()
 
-    def state(self, id: str) -> dict[str, Any]:
+    def state(self, id: str) -> dict[str, object]:
         table = self.table(id)
         with table.lock:
             return table.facts()
 
-    def play(self, id: str, turn: int, action: int) -> dict[str, Any]:
+    def play(self, id: str, turn: int, action: int) -> dict[str, object]:
         """Play turn number `turn`: who clicks twice has moved once."""
         table = self.table(id)
         with table.lock:
@@ -89,13 +88,13 @@ class Games:
             table.game.play(action)
             return table.facts()
 
-    def open_cards(self, id: str) -> dict[str, Any]:
+    def open_cards(self, id: str) -> dict[str, object]:
         table = self.table(id)
         with table.lock:
             table.game.open_cards()
             return table.facts()
 
-    def hint(self, id: str, turn: int) -> dict[str, Any]:
+    def hint(self, id: str, turn: int) -> dict[str, object]:
         """What the champion would do after so many turns; `stale` if the game has gone on."""
         table = self.table(id)
         with table.lock:
@@ -109,7 +108,7 @@ class Games:
                 "is_exact": adviser.is_exact,
             }
 
-    def what_if(self, id: str, turn: int, actions: list[int]) -> dict[str, Any]:
+    def what_if(self, id: str, turn: int, actions: list[int]) -> dict[str, object]:
         """What it thinks these actions would bring; asked again, it is surer."""
         table = self.table(id)
         with table.lock:
@@ -117,7 +116,7 @@ class Games:
                 return {"turn": turn, "stale": True}
             return {"turn": turn, **table.adviser.ask(actions)}
 
-    def beside(self, id: str) -> dict[str, Any]:
+    def beside(self, id: str) -> dict[str, object]:
         """A score beside others: those that are published at once, the champion's as a job."""
         game = self.table(id).game
         if not game.is_over:
@@ -125,7 +124,7 @@ class Games:
         job = self._jobs.begin("the champion's games", lambda tell: beside(game, tell))
         return {"published": published(game), "job": job.facts()}
 
-    def look_back(self, id: str) -> dict[str, Any]:
+    def look_back(self, id: str) -> dict[str, object]:
         """What the champion makes of a game that is over, as a job that gives a trajectory."""
         game = self.table(id).game
         if not game.is_over:

@@ -166,7 +166,7 @@ def _given(body: bytes, receive: Receive) -> Receive:
     """What was read already, for whoever reads it next."""
     is_told = False
 
-    async def given() -> MutableMapping[str, Any]:
+    async def given() -> MutableMapping[str, object]:
         nonlocal is_told
         if is_told:
             return await receive()

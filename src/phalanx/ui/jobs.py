@@ -36,7 +36,7 @@ class Job:
     share: float = 0.0
     note: str = ""
     error: str = ""
-    result: Any = field(default=None, repr=False)
+    result: object = field(default=None, repr=False)
 
     def tell(self, share: float, note: str = "") -> None:
         """How far it is; who has given up hears of it here."""
@@ -44,7 +44,7 @@ class Job:
             raise GaveUp
         self.share, self.note = max(0.0, min(1.0, share)), note or self.note
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         names = ("id", "what", "state", "share", "note", "error")
         return {name: getattr(self, name) for name in names}
 
@@ -82,13 +82,13 @@ class Jobs:
     def facts(self, id: str) -> dict[str, Any]:
         return self._found(id).facts()
 
-    def result(self, id: str) -> Any:
+    def result(self, id: str) -> object:
         job = self._found(id)
         if job.state != READY:
             raise NotHere(f"{job.what} is not ready: {job.error or job.state}")
         return job.result
 
-    def give_up(self, id: str) -> dict[str, Any]:
+    def give_up(self, id: str) -> dict[str, object]:
         with self._changed:
             job = self._found(id)
             if job.state in (WAITING, AT_WORK):
@@ -136,7 +136,7 @@ class Jobs:
                 self._changed.wait()
         return None
 
-    def _end(self, job: Job, state: str, **facts: Any) -> None:
+    def _end(self, job: Job, state: str, **facts: object) -> None:
         with self._changed:
             if job.state == AT_WORK:
                 for name, value in facts.items():

@@ -1,6 +1,6 @@
 """A game that a person plays as the defender: each turn as Gymnasium plays it, and told in full."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy.typing as npt
@@ -53,10 +53,7 @@ class LiveGame:
 
     def __init__(self, settings: GameSettings) -> None:
         self.settings = settings
-        self._env = Cage2Env(
-            red_agent=settings.red_agent, horizon=settings.horizon, rules=settings.rules,
-            seed=settings.seed,
-        )  # fmt: skip
+        self._env = Cage2Env(**asdict(settings))
         bits, _info = self._env.reset()
         self.bits: list[npt.NDArray[Any]] = [bits]
         """float32 [52]: what blue was shown at first, and after each turn"""
@@ -121,7 +118,7 @@ class LiveGame:
             told["plays"] = [as_shown(play, self.settings.red_agent) for play in told["plays"]]
         return told
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """How it stands."""
         return {
             "turn": self.turn,
@@ -139,7 +136,7 @@ class LiveGame:
         self._env.close()
 
 
-def as_shown(play: dict[str, Any], red_agent: str) -> dict[str, Any]:
+def as_shown(play: dict[str, Any], red_agent: str) -> dict[str, object]:
     """A game without what no defender is shown: the truth, red's moves, why a turn cost something.
 
     What is left: blue's own moves and decoys, the table that blue is shown, what can be concluded
@@ -168,7 +165,7 @@ def as_shown(play: dict[str, Any], red_agent: str) -> dict[str, Any]:
     }
 
 
-def _shown_costs(costs: list[list[Any]]) -> list[list[Any]]:
+def _shown_costs(costs: list[list[Any]]) -> list[list[object]]:
     """Blue's own Restore, and the rest in one sum: what red holds is not told."""
     own = [cost for cost in costs if cost[0] == "restore"]
     rest = round(sum(cost[2] for cost in costs if cost[0] != "restore"), 1)

@@ -1,6 +1,7 @@
 """A person's game with the champion's eyes: what it would have done, and what each move cost."""
 
 from contextlib import closing
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -21,16 +22,14 @@ def looked_back(game: LiveGame, tell: Tell) -> dict[str, Any]:
     """The game as a trajectory with the champion's view of every turn, and games from there."""
     settings = game.settings
     champion = load_defender(CHAMPIONS[settings.rules])
-    batch = Batch(
-        1, red_agent=settings.red_agent, rules=settings.rules, seed=settings.seed,
-        horizon=max(settings.horizon, champion.horizon), observation=champion.observation,
-        prior=champion.prior, num_threads=1, same_step=False,
-    )  # fmt: skip
+    shown = asdict(settings) | {"horizon": max(settings.horizon, champion.horizon)}
+    shown |= {"observation": champion.observation, "prior": champion.prior}
+    batch = Batch(1, **shown, num_threads=1, same_step=False)
+    seed, horizon = settings.seed, settings.horizon
     with closing(batch):
         episode = Episode(
-            batch, name=PLAYER, seed=settings.seed, horizon=settings.horizon, policy=champion,
-            prior=game.prior,
-        )  # fmt: skip
+            batch, name=PLAYER, seed=seed, horizon=horizon, policy=champion, prior=game.prior
+        )
         for turn, action in enumerate(game.actions):
             tell(0.1 * turn / settings.horizon, "Following your game")
             episode.look()

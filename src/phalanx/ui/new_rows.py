@@ -26,7 +26,7 @@ class NewRows(NamedTuple):
     more: bool
     """there are more, now"""
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         return self._asdict()
 
 

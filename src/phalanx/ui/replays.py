@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from phalanx.agents import AGENTS
 from phalanx.cage2.defenders import DEFENDERS
@@ -35,7 +34,7 @@ class Replays:
         pick: str = "",
         of: int = 1000,
         what_if: bool = True,
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """An episode of one defender, or of two on the same dice."""
         if of > MOST_EPISODES:
             raise ConfigError(f"pick one of {MOST_EPISODES:,} episodes at most")
@@ -43,15 +42,22 @@ class Replays:
         targets = [self._target(name) for name in given]
         shown = dict(zip(targets, (name.removeprefix(OF_RUNS) for name in given), strict=True))
         config = ReplayConfig(
-            target=targets[0], compare=targets[1] if compare else "", red_agent=red_agent,
-            horizon=horizon, rules=rules, seed=seed, pick=pick, of=of if pick else 1000,
-            what_if=None if what_if else False, out=Path("/dev/null"),
-        )  # fmt: skip
+            target=targets[0],
+            compare=targets[1] if compare else "",
+            red_agent=red_agent,
+            horizon=horizon,
+            rules=rules,
+            seed=seed,
+            pick=pick,
+            of=of if pick else 1000,
+            what_if=None if what_if else False,
+            out=Path("/dev/null"),
+        )
         _checked_before_it_begins = config.played
         what = f"the replay of {' and '.join(shown.values())}"
         return self._jobs.begin(what, lambda tell: _replayed(config, shown, tell)).facts()
 
-    def trajectory(self, id: str) -> dict[str, Any]:
+    def trajectory(self, id: str) -> dict[str, object]:
         """What the viewer draws, and what is to be said of it."""
         replay = self._found(id)
         return {"trajectory": replay.trajectory, "picked": replay.picked, "said": str(replay)}

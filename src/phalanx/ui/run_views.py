@@ -10,12 +10,11 @@ from typing import Any
 
 from phalanx.show.runs import RunRow, find_runs, is_at_work, read_run, read_summary
 from phalanx.show.settings_told import told_settings
-from phalanx.training.folder import TABLES
+from phalanx.training.folder import MADE, TABLES
 from phalanx.ui.asked import NotHere
 from phalanx.ui.new_rows import NewRows, new_rows
 
-FILES = (".lock", "config.yaml", "summary.json", "checkpoints", "checkpoints/last.npz", "sweep.csv",
-         *(f"{name}.csv" for name in TABLES))  # fmt: skip
+FILES = (*MADE, "checkpoints/last.npz", "sweep.csv")
 FRESH_S = 2.0  # for so long a list of names is not made again
 PLAYED = ("cage2", "cyborg")
 
@@ -27,9 +26,9 @@ class RunViews:
         self.folder = folder
         self._found: dict[str, Path] = {}
         self._looked = -FRESH_S
-        self._rows: dict[Path, tuple[Any, RunRow]] = {}
+        self._rows: dict[Path, tuple[object, RunRow]] = {}
 
-    def list(self) -> dict[str, Any]:
+    def list(self) -> dict[str, object]:
         """All runs, in the order of their names; an empty or absent folder has none."""
         self._look()
         rows = [self._row(path) for path in self._found.values()]
@@ -47,7 +46,7 @@ class RunViews:
             "summary": read_summary(path)[0],
         }
 
-    def rows(self, run: str, table: str = "updates", at: str = "") -> dict[str, Any]:
+    def rows(self, run: str, table: str = "updates", at: str = "") -> dict[str, object]:
         """What a table of a run has grown by since `at`."""
         if table not in TABLES:
             raise NotHere(f"a run has no table {table!r:.80}")
@@ -93,7 +92,7 @@ class RunViews:
         return row
 
 
-def signature(path: Path) -> tuple[Any, ...]:
+def signature(path: Path) -> tuple[object, ...]:
     """What changes if anything that a row tells does; it is found much sooner than the row."""
     return is_at_work(path), *(_stamp(path / name) for name in FILES)
 
@@ -106,7 +105,7 @@ def _stamp(file: Path) -> tuple[int, int] | None:
     return status.st_mtime_ns, status.st_size
 
 
-def settings_in(path: Path) -> list[dict[str, Any]]:
+def settings_in(path: Path) -> list[dict[str, object]]:
     """Each setting as one would write it, and what it would be if nothing were said."""
     return [
         {"name": one.name, "value": one.value, "usual": one.default, "changed": one.differs}
@@ -119,7 +118,7 @@ def read_name(path: Path, root: Path) -> str:
     return path.resolve().name if path == root else str(path.relative_to(root))
 
 
-def plain(row: RunRow) -> dict[str, Any]:
+def plain(row: RunRow) -> dict[str, object]:
     """A row as JSON: where it lies on this machine is nobody's business."""
     return {name: value for name, value in row.as_dict().items() if name != "path"} | {
         "is_playable": is_playable(row)

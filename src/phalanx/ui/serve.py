@@ -85,10 +85,19 @@ def _make_server(folder: Path, token: str, port: int) -> Any:
             raise
         raise MissingError("the web app needs a server: pip install 'phalanx[ui]'") from None
     settings = uvicorn.Config(
-        make_app(folder, token, port), log_config=None, access_log=False, server_header=False,
-        date_header=False, lifespan="on", ws="none", limit_concurrency=AT_ONCE,
-        timeout_graceful_shutdown=GOODBYE_S, proxy_headers=False, http="h11", loop="asyncio",
-    )  # fmt: skip
+        make_app(folder, token, port),
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        lifespan="on",
+        ws="none",
+        limit_concurrency=AT_ONCE,
+        timeout_graceful_shutdown=GOODBYE_S,
+        proxy_headers=False,
+        http="h11",
+        loop="asyncio",
+    )
     logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # errors are ours to tell
     return uvicorn.Server(settings)
 

@@ -1,7 +1,6 @@
 """Long work that pages ask for: reports, comparisons, scores. Each is a job."""
 
 from pathlib import Path
-from typing import Any
 
 from phalanx.cage2.registration import CAGE2_ENVS
 from phalanx.cage2.rules.scenario import CELLS, PUBLISHED
@@ -28,7 +27,7 @@ class Works:
     def __init__(self, runs: RunViews, jobs: Jobs) -> None:
         self._runs, self._jobs = runs, jobs
 
-    def report(self, runs: list[str]) -> dict[str, Any]:
+    def report(self, runs: list[str]) -> dict[str, object]:
         """A page about one or more runs."""
         paths = self._paths(runs, least=1)
         check_installed()
@@ -40,7 +39,7 @@ class Works:
 
         return self._jobs.begin(f"the report of {_named(runs)}", work).facts()
 
-    def compare(self, runs: list[str]) -> dict[str, Any]:
+    def compare(self, runs: list[str]) -> dict[str, object]:
         """A page that tells which is better, and how sure that is."""
         paths = self._paths(runs, least=2)
         check_installed()
@@ -52,7 +51,7 @@ class Works:
 
         return self._jobs.begin(f"the comparison of {_named(runs)}", work).facts()
 
-    def score(self, run: str) -> dict[str, Any]:
+    def score(self, run: str) -> dict[str, object]:
         """A policy in the nine cells of the leaderboard."""
         path = self._runs.unlinked(run)
         row = self._runs.one(run)["row"]
@@ -60,7 +59,7 @@ class Works:
             raise ConfigError(f"{run!r:.80} has no policy that plays CAGE-2")
         config = EvaluateConfig(target=(str(path),), leaderboard=True, episodes=EPISODES)
 
-        def work(tell: Tell) -> dict[str, Any]:
+        def work(tell: Tell) -> dict[str, object]:
             cells = []
             tell(0.0, f"{EPISODES:,} games in each of nine cells")
             for cell in play_cells(config):
@@ -85,7 +84,7 @@ class Works:
         return tuple(self._runs.unlinked(name) for name in names)
 
 
-def told_scores(scores: Scores) -> dict[str, Any]:
+def told_scores(scores: Scores) -> dict[str, object]:
     """Each cell beside the published scores, and the sums."""
     own = {(cell.red_agent, cell.horizon): cell for cell in scores.cells}
     return {
