@@ -54,9 +54,15 @@ def measure(env: str, workers: int, **settings: Any) -> Measured:
     began, busy, own = time.perf_counter(), busy_s(), own_cpu_s()
     with tempfile.TemporaryDirectory() as folder, redirect_stdout(None):
         config = TrainConfig(
-            env=env, algo="a3c", num_workers=workers, total_steps=10**9, duration=SECONDS / 3600,
-            output_dir=Path(folder), name="run", **settings,
-        )  # fmt: skip
+            env=env,
+            algo="a3c",
+            num_workers=workers,
+            total_steps=10**9,
+            duration=SECONDS / 3600,
+            output_dir=Path(folder),
+            name="run",
+            **settings,
+        )
         run = phalanx.train(config)
     own = own_cpu_s() - own
     others = max(0.0, busy_s() - busy - own) / (time.perf_counter() - began)

@@ -69,9 +69,13 @@ def pufferlib_workers(factory: Any, n: int, workers: int, wait_for: int) -> Iter
         return pufferlib.emulation.GymnasiumPufferEnv(env_creator=factory, **buffers)
 
     envs = pufferlib.vector.make(
-        creator, num_envs=n, num_workers=workers, batch_size=wait_for,
-        backend=pufferlib.vector.Multiprocessing, overwork=True,
-    )  # fmt: skip
+        creator,
+        num_envs=n,
+        num_workers=workers,
+        batch_size=wait_for,
+        backend=pufferlib.vector.Multiprocessing,
+        overwork=True,
+    )
     envs.async_reset(seed=0)
     actions = random_actions(envs.single_action_space, wait_for)
     envs.recv()

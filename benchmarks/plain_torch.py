@@ -32,18 +32,24 @@ MINIBATCHES, THREADS = (2048, 8192, 25600), (1, torch.get_num_threads())
 
 def network(outputs: int) -> nn.Sequential:
     return nn.Sequential(
-        nn.Linear(52 + CONDITION, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(),
+        nn.Linear(52 + CONDITION, 64),
+        nn.Tanh(),
+        nn.Linear(64, 64),
+        nn.Tanh(),
         nn.Linear(64, outputs),
-    )  # fmt: skip
+    )
 
 
 class Trainer:
     def __init__(self) -> None:
         torch.manual_seed(0)
         self.envs = gymnasium.make_vec(
-            "phalanx/Cage2-v0", NUM_ENVS, red_agent="b_line=0.5,meander=0.5", horizon=TURNS,
+            "phalanx/Cage2-v0",
+            NUM_ENVS,
+            red_agent="b_line=0.5,meander=0.5",
+            horizon=TURNS,
             rules="2.1-leaderboard",
-        )  # fmt: skip
+        )
         self.obs = self.envs.reset(seed=0)[0]
         self.condition = torch.zeros(NUM_ENVS, CONDITION)
         self.actor, self.critic = network(145), network(1)

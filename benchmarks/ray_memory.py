@@ -58,19 +58,27 @@ def main() -> None:
             pids.extend(fact["pid"] for fact in ray.get(asked))
         others = max(memory_mb(pid) for pid in pids)
         rows.append((now - began, run.updates, memory_mb(os.getpid()), others, store_mb()))
-        print("{:6.0f} s {:7,.0f} rollouts: learner {:.0f} MB, sampler {:.0f} MB, store {:.0f} MB"
-              .format(*rows[-1]), flush=True)  # fmt: skip
+        words = "{:6.0f} s {:7,.0f} rollouts: learner {:.0f} MB, sampler {:.0f} MB, store {:.0f} MB"
+        print(words.format(*rows[-1]), flush=True)
 
     with connected(None), tempfile.TemporaryDirectory() as place:
         config = TrainConfig(
-            algo="impala", runner="ray", num_samplers=2, num_envs=512, total_episodes=10**9,
-            duration=minutes / 60, output_dir=Path(place), name="run",
-        )  # fmt: skip
+            algo="impala",
+            runner="ray",
+            num_samplers=2,
+            num_envs=512,
+            total_episodes=10**9,
+            duration=minutes / 60,
+            output_dir=Path(place),
+            name="run",
+        )
         run = train(config, on_update=look)
     third = max(1, len(rows) // 3)
     for name, column in (("learner", 2), ("sampler", 3), ("object store", 4)):
-        means = [float(np.mean([row[column] for row in part]))
-                 for part in (rows[:third], rows[third:-third], rows[-third:])]  # fmt: skip
+        means = [
+            float(np.mean([row[column] for row in part]))
+            for part in (rows[:third], rows[third:-third], rows[-third:])
+        ]
         thirds, most = ", ".join(f"{mean:.0f}" for mean in means), max(row[column] for row in rows)
         print(f"{name}: {thirds} MB in thirds of the run, at most {most:.0f} MB")
     print(f"{run.updates:,} rollouts, {dict(run.rollouts)}, lag {dict(sorted(run.lags.items()))}")

@@ -34,9 +34,13 @@ from phalanx.training.run import Run
 GOAL, WINDOW = -100.0, 256
 ENVS, TURNS, RUNNERS, RATE = 256, 100, 2, 1e-3
 PPO = {
-    "algo": "ppo", "minibatch_size": 4096, "k_epochs": 4, "gae_lambda": 0.95, "entropy": 0.0,
+    "algo": "ppo",
+    "minibatch_size": 4096,
+    "k_epochs": 4,
+    "gae_lambda": 0.95,
+    "entropy": 0.0,
     "final_entropy": 0.0,
-}  # fmt: skip
+}
 IMPALA = {"algo": "impala", "entropy": 0.01, "final_entropy": 0.01, "num_samplers": RUNNERS}
 
 
@@ -68,11 +72,21 @@ def ours(name: str, seconds: float, **settings: Any) -> Measured:
 
     with tempfile.TemporaryDirectory() as place:
         config = TrainConfig(
-            red_agent="b_line", num_envs=ENVS, update_steps=TURNS, learning_rate=RATE,
-            final_learning_rate=RATE, gamma=0.99, critic_truth=False, actions="all",
-            turn_weights="flat", restore_curriculum=0.0, total_episodes=10**9,
-            output_dir=Path(place), name="run", **settings,
-        )  # fmt: skip
+            red_agent="b_line",
+            num_envs=ENVS,
+            update_steps=TURNS,
+            learning_rate=RATE,
+            final_learning_rate=RATE,
+            gamma=0.99,
+            critic_truth=False,
+            actions="all",
+            turn_weights="flat",
+            restore_curriculum=0.0,
+            total_episodes=10**9,
+            output_dir=Path(place),
+            name="run",
+            **settings,
+        )
         run = train(config, on_update=watch)
     rate = (run.episodes - first_episodes) / (time.perf_counter() - at_first)
     return Measured(name, rate, reached, recent_return(run))
@@ -123,10 +137,16 @@ def ppo(vectors: str) -> Any:
     """RLlib's PPO on the new API stack, with the settings of ours."""
     config = with_our_rollouts(with_the_game(PPOConfig(), vectors), ENVS * TURNS)
     return config.training(
-        minibatch_size=PPO["minibatch_size"], num_epochs=PPO["k_epochs"], lambda_=0.95,
-        clip_param=0.2, vf_clip_param=float("inf"), entropy_coeff=0.0, vf_loss_coeff=0.5,
-        grad_clip=0.5, use_kl_loss=False,
-    )  # fmt: skip
+        minibatch_size=PPO["minibatch_size"],
+        num_epochs=PPO["k_epochs"],
+        lambda_=0.95,
+        clip_param=0.2,
+        vf_clip_param=float("inf"),
+        entropy_coeff=0.0,
+        vf_loss_coeff=0.5,
+        grad_clip=0.5,
+        use_kl_loss=False,
+    )
 
 
 def impala() -> Any:

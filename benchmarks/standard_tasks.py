@@ -32,6 +32,7 @@ WHO = ("phalanx", "sb3")
 
 # The numbers of hyperparams/ppo.yml in RL Baselines3 Zoo (DLR-RM/rl-baselines3-zoo, MIT): lin_X
 # falls from X to 0. MinAtar and Catch have none there, and are given those for Atari.
+# They are laid out as there, a task a paragraph: hence `fmt: skip` here and below.
 ATARI = {
     "n_envs": 8, "n_steps": 128, "n_epochs": 4, "batch_size": 256, "learning_rate": "lin_2.5e-4",
     "clip_range": "lin_0.1", "vf_coef": 0.5, "ent_coef": 0.01,

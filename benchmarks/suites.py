@@ -29,11 +29,16 @@ SUITES = {
     "sb3": [
         f"tests/test_{name}.py"
         for name in (
-            "vec_envs", "vec_normalize", "vec_monitor", "vec_stacked_obs", "vec_check_nan",
-            "vec_extract_dict_obs", "monitor",
+            "vec_envs",
+            "vec_normalize",
+            "vec_monitor",
+            "vec_stacked_obs",
+            "vec_check_nan",
+            "vec_extract_dict_obs",
+            "monitor",
         )
     ],
-}  # fmt: skip
+}
 OUTCOMES: dict[str, str] = {}  # of the tests that were run in this process
 THEIRS = "theirs"  # in place of a number of workers
 WITH_BOTH = "fails with theirs, too"
@@ -75,9 +80,12 @@ def pool_vector_env(workers: int, name: str) -> type:
             **_how: Any,  # copy, shared_memory, context, daemon: the pool decides these itself
         ) -> None:
             super().__init__(
-                env_fns, num_workers=workers, autoreset_mode=autoreset_mode,
-                observation_mode=observation_mode, trial=False,
-            )  # fmt: skip
+                env_fns,
+                num_workers=workers,
+                autoreset_mode=autoreset_mode,
+                observation_mode=observation_mode,
+                trial=False,
+            )
 
     Pooled.__name__ = name  # it is part of the names of tests
     return Pooled
@@ -148,9 +156,21 @@ def run(suite: str, tests: Path, workers: int | str, which: list[str]) -> dict[s
         (Path(folder) / "tests").symlink_to(tests, target_is_directory=True)
         report = Path(folder) / "report.json"
         command = [
-            sys.executable, "-m", "pytest", "-q", "-p", "suites", "-p", "no:cacheprovider",
-            "--timeout", str(LONGEST_S), "-o", "addopts=", "-rfEs", *which,
-        ]  # fmt: skip
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "suites",
+            "-p",
+            "no:cacheprovider",
+            "--timeout",
+            str(LONGEST_S),
+            "-o",
+            "addopts=",
+            "-rfEs",
+            *which,
+        ]
         paths = os.pathsep.join([str(HERE), folder, os.environ.get("PYTHONPATH", "")])
         told = {"PHALANX_SUITE": f"{suite}:{workers}", "PHALANX_REPORT": str(report)}
         subprocess.run(

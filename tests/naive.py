@@ -143,9 +143,16 @@ def gae(
 
 
 def vtrace(
-    ratios: Any, rewards: Any, values: Any, next_values: Any, ended: Any, discounts: Any,
-    decay: float, rho_bar: float, c_bar: float,
-) -> Any:  # fmt: skip
+    ratios: Any,
+    rewards: Any,
+    values: Any,
+    next_values: Any,
+    ended: Any,
+    discounts: Any,
+    decay: float,
+    rho_bar: float,
+    c_bar: float,
+) -> Any:
     """Targets and advantages by the sum over all later turns of the same episode."""
     turns = len(rewards)
     errors = [

@@ -25,9 +25,20 @@ def imported(path: Path) -> set[str]:
 
 # Who may import whom, anywhere in a file: below is what everybody may use.
 ROOT = {
-    "errors", "machine", "statistics", "files", "arrays_file", "display", "importing", "trust",
-    "system", "stopwatch", "reset_mask", "agents", "configs",
-}  # fmt: skip
+    "errors",
+    "machine",
+    "statistics",
+    "files",
+    "arrays_file",
+    "display",
+    "importing",
+    "trust",
+    "system",
+    "stopwatch",
+    "reset_mask",
+    "agents",
+    "configs",
+}
 MAY_IMPORT: dict[str, set[str]] = {
     "settings": set(),
     "compiled": set(),

@@ -155,8 +155,12 @@ def test_a_notebook_can_be_told_to_show_nothing(cell: Cell) -> None:
 
 def test_spans_of_time_are_told_in_the_unit_that_one_would_say() -> None:
     assert [span(seconds) for seconds in (3.4, 119, 125, 7140, 12_000)] == [
-        "3 s", "119 s", "2 min", "119 min", "3 h 20 min",
-    ]  # fmt: skip
+        "3 s",
+        "119 s",
+        "2 min",
+        "119 min",
+        "3 h 20 min",
+    ]
 
 
 # --- views of one's own ---------------------------------------------------------------------------

@@ -15,10 +15,17 @@ PACKAGE = ROOT / "src" / "phalanx"
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
 # Files of users, and of other projects, that documents speak of.
 NOT_OURS = {
-    "mine.py", "yaml.py", "my_module.py", "quiet.py", "patrol.py", "guard.py", "evaluation.py",
-    "train_timed.py", "workflow_rl/parallel_train_workflow_rl.py",
+    "mine.py",
+    "yaml.py",
+    "my_module.py",
+    "quiet.py",
+    "patrol.py",
+    "guard.py",
+    "evaluation.py",
+    "train_timed.py",
+    "workflow_rl/parallel_train_workflow_rl.py",
     "workflow_rl/executor_async_train_workflow_rl.py",
-}  # fmt: skip
+}
 
 
 def is_there(name: str) -> bool:

@@ -22,7 +22,11 @@ def test_a_named_module_finds_what_lies_beside_it_and_nobody_else_does(tmp_path:
     (tmp_path / "beside.py").write_text("")
     (tmp_path / "stray.py").write_text("")
     ran = subprocess.run(
-        [sys.executable, "-P", "-c", NAMED], cwd=tmp_path, capture_output=True, text=True,
-        check=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-    )  # fmt: skip
+        [sys.executable, "-P", "-c", NAMED],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+    )
     assert ran.stdout.splitlines() == ["['beside', 'mine']", "stray is not found"]

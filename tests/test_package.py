@@ -48,8 +48,12 @@ def test_importing_phalanx_compiles_nothing_and_writes_nothing(tmp_path: Path) -
     here = dict.fromkeys(("HOME", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR", "TMPDIR"), str(tmp_path))
     ran = subprocess.run(
         [sys.executable, "-c", "import sys, phalanx; print(*sys.modules)"],
-        env={**os.environ, **here}, cwd=tmp_path, capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        env={**os.environ, **here},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     loaded = set(ran.stdout.split())
     assert "phalanx.cage2.registration" in loaded
     assert not loaded & {"numba", "llvmlite", "torch", "ray", "rich"}

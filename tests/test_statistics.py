@@ -34,5 +34,9 @@ def test_an_interval_is_mean_and_spread() -> None:
 
 def test_one_number_has_no_interval() -> None:
     assert interval([4.0]) == {
-        "mean": 4.0, "stderr": None, "low": None, "high": None, "episodes": 1,
-    }  # fmt: skip
+        "mean": 4.0,
+        "stderr": None,
+        "low": None,
+        "high": None,
+        "episodes": 1,
+    }

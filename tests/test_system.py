@@ -53,9 +53,14 @@ def elsewhere(tmp_path: Path) -> dict[str, str]:
 
 def run(program: str, variables: dict[str, str], folder: Path) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", program], env=variables, cwd=folder, capture_output=True, text=True,
-        timeout=300, check=False,
-    )  # fmt: skip
+        [sys.executable, "-c", program],
+        env=variables,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout
 

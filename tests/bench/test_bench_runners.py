@@ -83,9 +83,11 @@ def test_no_ratio_is_made_up_where_a_row_is_missing() -> None:
 def test_cpu_time_counts_the_processes_below() -> None:
     read, write = os.pipe()
     child = os.posix_spawn(
-        "/bin/sh", ["sh", "-c", "echo; while :; do :; done"], os.environ,
+        "/bin/sh",
+        ["sh", "-c", "echo; while :; do :; done"],
+        os.environ,
         file_actions=[(os.POSIX_SPAWN_DUP2, write, 1)],
-    )  # fmt: skip
+    )
     os.read(read, 1)
 
     def rest() -> int:

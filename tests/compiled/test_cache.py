@@ -160,10 +160,11 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "cut": lambda content: content[:-1],
     "longer": lambda content: content + b"\0",
     "a bit of the checksum": lambda content: bytes([content[0] ^ 1]) + content[1:],
-    "a bit of the code": lambda content: content[:-900] + bytes([content[-900] ^ 1])
-    + content[-899:],
+    "a bit of the code": lambda content: (
+        content[:-900] + bytes([content[-900] ^ 1]) + content[-899:]
+    ),
     "something else": lambda content: b"\x80\x04N." * 50,
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("how", DAMAGES)
@@ -255,9 +256,14 @@ def test_the_hash_is_that_of_the_folders_that_hold_compiled_code(
         shutil.copytree(kept.PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
         assert hash_of(package) == own
         for folder, is_compiled in {
-            "bench": True, "bound": True, "cage2": True, "compiled": True, "learn": True,
-            "envs": False, ".": False,
-        }.items():  # fmt: skip
+            "bench": True,
+            "bound": True,
+            "cage2": True,
+            "compiled": True,
+            "learn": True,
+            "envs": False,
+            ".": False,
+        }.items():
             before = hash_of(package)
             with (package / folder / "__init__.py").open("a") as file:
                 file.write("\n")

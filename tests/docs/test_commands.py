@@ -19,9 +19,17 @@ NAMES = [str(path.relative_to(ROOT)) for path in DOCUMENTS]
 TINY = "train --total-episodes 32 --n-envs 16 --horizon 50 --name first"
 # Flags of other people's programs that the documents speak of.
 FOREIGN = {
-    "--head", "--port", "--address", "--max-steps", "--n-workflows", "--n-eval-episodes",
-    "--n-workers", "--episodes-per-update", "--checkpoint-dir", "--max-episodes-per-workflow",
-}  # fmt: skip
+    "--head",
+    "--port",
+    "--address",
+    "--max-steps",
+    "--n-workflows",
+    "--n-eval-episodes",
+    "--n-workers",
+    "--episodes-per-update",
+    "--checkpoint-dir",
+    "--max-episodes-per-workflow",
+}
 
 
 @pytest.fixture(scope="module")

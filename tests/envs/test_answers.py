@@ -11,9 +11,15 @@ from phalanx.envs.layout import WrongValue
 
 @pytest.mark.parametrize(
     ("value", "flag"),
-    [(True, True), (np.bool_(False), False), (1, True), (0, False), (np.uint8(1), True),
-     (np.array(True), True)],
-)  # fmt: skip
+    [
+        (True, True),
+        (np.bool_(False), False),
+        (1, True),
+        (0, False),
+        (np.uint8(1), True),
+        (np.array(True), True),
+    ],
+)
 def test_flags_are_true_or_false(value: Any, flag: bool) -> None:
     assert checked_flag(value, "terminated") is flag
 

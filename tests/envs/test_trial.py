@@ -137,9 +137,12 @@ def phalanx(folder: Path, program: str) -> "subprocess.CompletedProcess[str]":
     (folder / "bin" / "phalanx").write_text(program)
     return subprocess.run(
         [sys.executable, folder / "bin" / "phalanx"],
-        cwd=folder, capture_output=True, text=True, check=False,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
         env={**os.environ, "PYTHONPATH": f"{root / 'src'}:{root}"},
-    )  # fmt: skip
+    )
 
 
 NAMED = """

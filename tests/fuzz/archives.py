@@ -18,6 +18,7 @@ import numpy as np
 from tests.fuzz.case import Dice, choose
 
 MARK = "ran-from-a-pickle"
+# Odd values, several a line: hence `fmt: skip` here and below.
 NAMES = (
     "../theta.npy", "/theta.npy", "..", "", "theta", "theta.npy/", "a" * 60_000, "theta.npy\0x",
     "C:\\theta.npy", "helper.py", "théta.npy", "facts.npy.npy", "\u202eyp.npy", "extra.npy",
@@ -72,9 +73,18 @@ def write(members: list[Member]) -> bytes:
         name = one.name.encode()[:65_535]
         packed_size = len(one.packed) if one.packed_size is None else one.packed_size
         both = struct.pack(
-            "<HHHHHIIIHH", 20, one.flags, one.method, 0, 0x21, one.crc, packed_size & 0xFFFFFFFF,
-            one.size & 0xFFFFFFFF, len(name), len(one.extra),
-        )  # fmt: skip
+            "<HHHHHIIIHH",
+            20,
+            one.flags,
+            one.method,
+            0,
+            0x21,
+            one.crc,
+            packed_size & 0xFFFFFFFF,
+            one.size & 0xFFFFFFFF,
+            len(name),
+            len(one.extra),
+        )
         place = struct.pack("<HHHII", 0, 0, 0, 0, len(body))
         directory += b"PK\1\2" + struct.pack("<H", 20) + both + place + name + one.extra
         body += b"PK\3\4" + both + name + one.extra + one.packed
@@ -108,8 +118,10 @@ def damage_archive(dice: Dice, whole: bytes) -> tuple[bytes, str]:
 
 
 def _all(contents: dict[str, bytes], **changed: Member) -> list[Member]:
-    return [changed.get("it", plain(n, c)) if n == changed["it"].name else plain(n, c)
-            for n, c in contents.items()]  # fmt: skip
+    return [
+        changed.get("it", plain(n, c)) if n == changed["it"].name else plain(n, c)
+        for n, c in contents.items()
+    ]
 
 
 def _missing(_dice: Dice, contents: dict[str, bytes], victim: str) -> list[Member]:
@@ -150,10 +162,15 @@ def _packed(dice: Dice, contents: dict[str, bytes], _victim: str) -> list[Member
     whole = file.getvalue()
     return [
         Member(
-            one.filename, _data_at(whole, one), one.file_size, method, one.CRC, one.flag_bits,
+            one.filename,
+            _data_at(whole, one),
+            one.file_size,
+            method,
+            one.CRC,
+            one.flag_bits,
         )
         for one in infos
-    ]  # fmt: skip
+    ]
 
 
 def _data_at(whole: bytes, one: zipfile.ZipInfo) -> bytes:

@@ -18,9 +18,19 @@ from tests.fuzz.case import Case, Dice, Places, choose
 from tests.fuzz.damage import damage_bytes
 
 TINY = [
-    "--total-steps", "40", "--n-envs", "2", "--update-steps", "5", "--hidden", "4",
-    "--num-threads", "1", "--minibatch-size", "4",
-]  # fmt: skip
+    "--total-steps",
+    "40",
+    "--n-envs",
+    "2",
+    "--update-steps",
+    "5",
+    "--hidden",
+    "4",
+    "--num-threads",
+    "1",
+    "--minibatch-size",
+    "4",
+]
 RUNS = {
     "plain": ["--horizon", "5"],
     "gate": ["--horizon", "5", "--workflow", "all", "--alignment", "gate"],
@@ -39,6 +49,7 @@ CODE = (
     "os:",
     "a:b:c",
 )
+# Odd values, several a line: hence `fmt: skip` here and below.
 VALUES: tuple[Any, ...] = (
     None, True, False, -1, 0, 1.5, 10**9, 10**30, -(10**30), 1e308, -0.0, 5e-324, "", "x" * 100_000,
     "../outside/salary", "/etc/passwd", "nul\0", "\ud800", "�", "cage2", "0", "nan", [], [[]],

@@ -14,9 +14,17 @@ from tests.fuzz.case import Case, Dice, Places, choose
 from tests.fuzz.damage import damage_bytes
 
 BUDGET = {
-    "total_steps": "40", "num_envs": "2", "update_steps": "5", "horizon": "5", "hidden": "4",
-    "num_threads": "1", "minibatch_size": "4", "duration": "0.0001", "name": "made",
-}  # fmt: skip
+    "total_steps": "40",
+    "num_envs": "2",
+    "update_steps": "5",
+    "horizon": "5",
+    "hidden": "4",
+    "num_threads": "1",
+    "minibatch_size": "4",
+    "duration": "0.0001",
+    "name": "made",
+}
+# Odd values, several a line: hence `fmt: skip` here and below.
 # What may not be anywhere: no number, no word, nothing to read.
 NEVER = (
     "[[1]]", "{a: 1}", "[{a: [1]}]", "!!python/object:helper.Make {}",
@@ -41,9 +49,17 @@ ODD = (
 CODE = ("http.server:test", "helper:make", "antigravity:geohash", ":a", "helper:", "json:loads")
 # Honest values of these take longer than a case may: other processes, Ray, torch.
 LEFT_OUT = (
-    "runner", "algo", "learner", "device", "compile", "config", "resume", "merge", "output_dir",
+    "runner",
+    "algo",
+    "learner",
+    "device",
+    "compile",
+    "config",
+    "resume",
+    "merge",
+    "output_dir",
     "ray_address",
-)  # fmt: skip
+)
 
 
 def make_config(dice: Dice, places: Places) -> Case:
@@ -64,8 +80,12 @@ def make_config(dice: Dice, places: Places) -> Case:
     if command == ["sweep"]:
         more = ["--over", "gamma=0.9,0.99", "--output-dir", "case/out"]
         return Case(what, ["sweep", "case/hostile.yaml", *more], must_refuse)
-    flags = [word for name, value in BUDGET.items() if name not in settings
-             for word in (f"--{name.replace('_', '-')}", value)]  # fmt: skip
+    flags = [
+        word
+        for name, value in BUDGET.items()
+        if name not in settings
+        for word in (f"--{name.replace('_', '-')}", value)
+    ]
     if command == ["search"]:
         flags = []
     return Case(

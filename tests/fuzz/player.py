@@ -64,10 +64,15 @@ def main(root: Path) -> None:
                 error = traceback.format_exc()
             watch.is_on = False
         answer = {
-            "code": code, "error": error, "said": said(), "seconds": time.perf_counter() - began,
-            "cpu_s": time.process_time() - began_cpu, "peak_mb": _peak_mb(),
-            "imported": watch.imported, "written": watch.written,
-        }  # fmt: skip
+            "code": code,
+            "error": error,
+            "said": said(),
+            "seconds": time.perf_counter() - began,
+            "cpu_s": time.process_time() - began_cpu,
+            "peak_mb": _peak_mb(),
+            "imported": watch.imported,
+            "written": watch.written,
+        }
         watch.imported, watch.written = [], []
         print(json.dumps(answer), file=answers, flush=True)
 

@@ -26,9 +26,16 @@ KINDS: dict[str, Callable[[Dice, Places], Case]] = {
     "traces": make_trace,
 }
 VERDICTS = (
-    "accepted", "refused", "traceback", "hang", "memory", "foreign code", "changed outside",
-    "not one line", "wrongly accepted",
-)  # fmt: skip
+    "accepted",
+    "refused",
+    "traceback",
+    "hang",
+    "memory",
+    "foreign code",
+    "changed outside",
+    "not one line",
+    "wrongly accepted",
+)
 GOOD = VERDICTS[:2]
 BAIT = ("helper", "json", "numpy", "yaml", "gymnasium", "torch", "cloudpickle", "sitecustomize")
 FOREIGN = {"helper", "http.server", "antigravity"}  # what hostile files name
@@ -175,17 +182,24 @@ class Fuzzer:
 
     def _killed(self, error: str, seconds: float, peak_mb: float) -> dict[str, Any]:
         return {
-            "code": None, "error": error, "said": "", "seconds": seconds, "cpu_s": 0.0,
+            "code": None,
+            "error": error,
+            "said": "",
+            "seconds": seconds,
+            "cpu_s": 0.0,
             "peak_mb": peak_mb,
-            "imported": [], "written": [],
-        }  # fmt: skip
+            "imported": [],
+            "written": [],
+        }
 
     def _start_player(self) -> None:
         self._player = subprocess.Popen(
             [sys.executable, "-m", "tests.fuzz.player", str(self.places.root)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
             cwd=Path(__file__).parent.parent.parent,
-        )  # fmt: skip
+        )
 
     def _warm(self) -> None:
         """Let it load, and compile if need be, what honest files make it load."""

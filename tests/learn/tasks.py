@@ -14,8 +14,12 @@ from phalanx.learn.rollout import Rollout, empty_rollout
 
 LOSS = LossSettings(clip=0.2, value_weight=0.5, max_grad_norm=0.5)
 SETTINGS: dict[str, Any] = {
-    "k_epochs": 4, "minibatch_size": 600, "gae_lambda": 0.95, "target_kl": None, "loss": LOSS,
-}  # fmt: skip
+    "k_epochs": 4,
+    "minibatch_size": 600,
+    "gae_lambda": 0.95,
+    "target_kl": None,
+    "loss": LOSS,
+}
 
 
 def settings(**changes: Any) -> PPOSettings:

@@ -26,9 +26,12 @@ def some_turns(seed: int) -> dict[str, Any]:
     discounts = np.where(over, 0, GAMMA).astype(np.float32)
     np.copyto(next_values[:-1], values[1:], where=~ended[:-1])
     return {
-        "rewards": rewards, "values": values, "next_values": next_values, "ended": ended,
+        "rewards": rewards,
+        "values": values,
+        "next_values": next_values,
+        "ended": ended,
         "discounts": discounts,
-    }  # fmt: skip
+    }
 
 
 def corrected(log_ratios: Any, turns: dict[str, Any], bars: tuple[float, ...]) -> Any:
@@ -79,9 +82,15 @@ def test_what_followed_actions_that_the_new_policy_would_not_take_is_no_news_of_
 
 def impala(policy: Policy, minibatch_size: int, pg_rho_bar: float = 1.0) -> Impala:
     settings = ImpalaSettings(
-        k_epochs=1, minibatch_size=minibatch_size, gae_lambda=1.0, rho_bar=1.0, c_bar=1.0,
-        pg_rho_bar=pg_rho_bar, target_kl=None, loss=LOSS,
-    )  # fmt: skip
+        k_epochs=1,
+        minibatch_size=minibatch_size,
+        gae_lambda=1.0,
+        rho_bar=1.0,
+        c_bar=1.0,
+        pg_rho_bar=pg_rho_bar,
+        target_kl=None,
+        loss=LOSS,
+    )
     return Impala(CompiledStepper(policy, ThreadTeam(1), minibatch_size), settings, seed=0)
 
 

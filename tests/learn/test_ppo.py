@@ -48,9 +48,14 @@ def test_the_compiled_loss_and_gradient_are_those_of_the_plain_one() -> None:
     distribution: Any = torch.distributions.Categorical(logits=logits)
     values = torch_forward(critic, double(np.hstack([obs, truth])))[:, 0]
     losses, wanted_stats = ppo_loss(
-        distribution.log_prob(torch.tensor(actions)), distribution.entropy(), values,
-        double(old), double(advantages), double(targets), loss,
-    )  # fmt: skip
+        distribution.log_prob(torch.tensor(actions)),
+        distribution.entropy(),
+        values,
+        double(old),
+        double(advantages),
+        double(targets),
+        loss,
+    )
     mean: Any = losses.mean()
     mean.backward()
     wanted = np.concatenate([part.grad.numpy().ravel() for part in (*actor, *critic)])  # type: ignore[union-attr]

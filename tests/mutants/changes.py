@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 SOURCES = Path(__file__).parents[2] / "src" / "phalanx"
+# A table of pairs, several a line: hence `fmt: skip`.
 SWAPS = {
     "<": ("<=", ">"), "<=": ("<", ">"), ">": (">=", "<"), ">=": (">", "<"), "==": ("!=",),
     "!=": ("==",), "+": ("-",), "-": ("+",), "*": ("/",), "/": ("*",), "//": ("*",), "%": ("*",),

@@ -140,9 +140,12 @@ class Copy:
         }
         process = subprocess.Popen(
             [sys.executable, "-m", "pytest", *options, *tests],
-            env={**os.environ, **ours, **(own or {})}, cwd=ROOT, stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL, start_new_session=True,  # a change may end all of its group
-        )  # fmt: skip
+            env={**os.environ, **ours, **(own or {})},
+            cwd=ROOT,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # a change may end all of its group
+        )
         try:
             return process.wait(limit_s)
         except subprocess.TimeoutExpired:

@@ -52,10 +52,26 @@ TESTS: dict[str, str] = {
     "learn/cage2/sampler": f"learn/cage2/test_collect learn/cage2/test_following {WHOLE_RUNS}",
 }
 ENVS = (
-    "auto", "block", "channel", "factories", "faults", "fork_server", "layout",
-    "making", "pool", "processes", "received", "serial", "shared_memory", "thread_time", "trial",
-    "vector", "waiting", "worker", "workers",
-)  # fmt: skip
+    "auto",
+    "block",
+    "channel",
+    "factories",
+    "faults",
+    "fork_server",
+    "layout",
+    "making",
+    "pool",
+    "processes",
+    "received",
+    "serial",
+    "shared_memory",
+    "thread_time",
+    "trial",
+    "vector",
+    "waiting",
+    "worker",
+    "workers",
+)
 TESTS |= {
     f"envs/{name}": "envs/test_pool envs/test_trial envs/test_faults envs/test_vector"
     for name in ENVS

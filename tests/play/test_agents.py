@@ -118,9 +118,13 @@ def test_an_exported_policy_can_expect_other_attackers(
 
 def blind_run(folder: Path) -> Path:
     config = TrainConfig(
-        num_envs=20, total_episodes=20, hidden=(8,), observation="bits", output_dir=folder,
+        num_envs=20,
+        total_episodes=20,
+        hidden=(8,),
+        observation="bits",
+        output_dir=folder,
         name="blind",
-    )  # fmt: skip
+    )
     return train(config, progress=False).folder.path
 
 

@@ -109,8 +109,18 @@ def make_blue() -> WithReset:
     return WithReset()
 
 
-KINDS = [Blue, WithReset, WithReset(), make_blue, Batched, Batched(), OfTheOriginal,
-         OfTheOriginal(), Recurrent, Recurrent()]  # fmt: skip
+KINDS = [
+    Blue,
+    WithReset,
+    WithReset(),
+    make_blue,
+    Batched,
+    Batched(),
+    OfTheOriginal,
+    OfTheOriginal(),
+    Recurrent,
+    Recurrent(),
+]
 
 
 @pytest.mark.parametrize("own", KINDS, ids=[f"kind{k}" for k in range(len(KINDS))])
@@ -227,10 +237,14 @@ def test_the_call_tells_as_much_as_the_command(tmp_path: Path) -> None:
 def test_a_run_in_memory_is_its_folder(tmp_path: Path) -> None:
     run = phalanx.train(
         TrainConfig(
-            num_envs=20, total_episodes=40, hidden=(8,), rules="2.1-final", output_dir=tmp_path,
+            num_envs=20,
+            total_episodes=40,
+            hidden=(8,),
+            rules="2.1-final",
+            output_dir=tmp_path,
             name="run",
         )
-    )  # fmt: skip
+    )
     assert callable(phalanx.evaluate)
     scores = phalanx.evaluate(run, **FEW)
     assert scores.config.rules == "2.1-final"
@@ -269,8 +283,11 @@ def test_other_rules_than_those_of_the_training_are_named(
 def test_a_policy_says_which_environment_it_knows() -> None:
     defender = load_defender("champion-final")
     assert defender.env_settings == {
-        "observation": "belief", "horizon": 100, "rules": "2.1-final", "prior": DEFAULT_RED_AGENTS
-    }  # fmt: skip
+        "observation": "belief",
+        "horizon": 100,
+        "rules": "2.1-final",
+        "prior": DEFAULT_RED_AGENTS,
+    }
     envs = Cage2VectorEnv(3, **defender.env_settings)
     obs, _ = envs.reset()
     assert defender.act(obs, masks=envs.action_masks()).shape == (3,)
@@ -386,10 +403,18 @@ def test_a_run_on_the_registered_environment_is_one_of_cage2(
 ) -> None:
     run = phalanx.train(
         TrainConfig(
-            env="phalanx/Cage2-v0", num_envs=4, num_workers=0, total_steps=256, update_steps=16,
-            minibatch_size=64, hidden=(8,), learner=learner, output_dir=tmp_path, name="run",
+            env="phalanx/Cage2-v0",
+            num_envs=4,
+            num_workers=0,
+            total_steps=256,
+            update_steps=16,
+            minibatch_size=64,
+            hidden=(8,),
+            learner=learner,
+            output_dir=tmp_path,
+            name="run",
         )
-    )  # fmt: skip
+    )
     folder = str(tmp_path / "run")
     assert main(["evaluate", folder, "sleep", "--leaderboard", "--episodes", "4"]) == 0
     out = capsys.readouterr().out
@@ -397,8 +422,10 @@ def test_a_run_on_the_registered_environment_is_one_of_cage2(
     assert "CardiffUni" in out
     defender = load_defender(folder)
     assert defender.env_settings == {
-        "observation": "bits", "horizon": 100, "rules": "2.1-leaderboard"
-    }  # fmt: skip
+        "observation": "bits",
+        "horizon": 100,
+        "rules": "2.1-leaderboard",
+    }
     assert means(run) == means(folder)
     assert main(["explain", folder, "--episodes", "2", "--horizon", "3"]) == 0
 
@@ -483,10 +510,17 @@ def test_an_environment_of_ones_own_is_evaluated_when_it_is_named_too(
     name = f"{__name__}:make_pole"
     run = phalanx.train(
         TrainConfig(
-            env=name, num_envs=4, num_workers=0, total_steps=256, update_steps=16,
-            minibatch_size=64, hidden=(8,), output_dir=tmp_path, name="run",
+            env=name,
+            num_envs=4,
+            num_workers=0,
+            total_steps=256,
+            update_steps=16,
+            minibatch_size=64,
+            hidden=(8,),
+            output_dir=tmp_path,
+            name="run",
         )
-    )  # fmt: skip
+    )
     folder = str(tmp_path / "run")
     assert main(["evaluate", folder, "--episodes", "4"]) == 2
     assert f"--env {name}" in capsys.readouterr().err

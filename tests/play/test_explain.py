@@ -220,8 +220,16 @@ def test_the_command_prints_tables_and_writes_json_and_a_picture(
     assert main(["explain", *flags.split()]) == 0
     said = capsys.readouterr()
     assert said.err == ""
-    for words in ("against b_line", "against meander", "Its opening", "Its decoys", "When it acts",
-                  "Where the loss comes from", "B-line goes for", "How it ends"):  # fmt: skip
+    for words in (
+        "against b_line",
+        "against meander",
+        "Its opening",
+        "Its decoys",
+        "When it acts",
+        "Where the loss comes from",
+        "B-line goes for",
+        "How it ends",
+    ):
         assert words in said.out
     assert "\x1b" not in said.out
     assert picture.read_bytes().startswith(b"\x89PNG")

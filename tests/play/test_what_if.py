@@ -32,16 +32,29 @@ def new_defender(observation: str = "memory", condition: tuple[float, ...] = ())
     policy = Policy(size, NUM_ACTIONS, hidden=(16,), truth_size=TRUTH_SIZE, seed=3)
     policy.actor[:] *= 30  # the last layer begins near zero
     return TrainedDefender(
-        policy.logits, observation, 40, RULES, DEFAULT_PRIOR, useful_actions(),
-        condition=condition, policy=policy, turn_weights=np.ones(40), value_scale=0.5,
-    )  # fmt: skip
+        policy.logits,
+        observation,
+        40,
+        RULES,
+        DEFAULT_PRIOR,
+        useful_actions(),
+        condition=condition,
+        policy=policy,
+        turn_weights=np.ones(40),
+        value_scale=0.5,
+    )
 
 
 def in_mid_episode(defender: TrainedDefender, turns: int = 12) -> tuple[Batch, Knowledge]:
     batch = Batch(
-        5, red_agent="meander", horizon=40, rules=RULES, observation=defender.observation, seed=4,
+        5,
+        red_agent="meander",
+        horizon=40,
+        rules=RULES,
+        observation=defender.observation,
+        seed=4,
         same_step=False,
-    )  # fmt: skip
+    )
     known = Knowledge(5, observation=defender.observation, rules=RULES, horizon=40)
     for _ in range(turns):
         actions = defender.act(batch.shown.obs, masks=batch.action_masks())

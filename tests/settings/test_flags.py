@@ -10,9 +10,19 @@ from phalanx.training.config import TrainConfig
 
 @pytest.mark.parametrize(
     ("word", "value"),
-    [("true", True), ("yes", True), ("1", True), ("True", True), ("YES", True),
-     ("false", False), ("no", False), ("0", False), ("False", False), ("NO", False)],
-)  # fmt: skip
+    [
+        ("true", True),
+        ("yes", True),
+        ("1", True),
+        ("True", True),
+        ("YES", True),
+        ("false", False),
+        ("no", False),
+        ("0", False),
+        ("False", False),
+        ("NO", False),
+    ],
+)
 def test_words_for_true_and_false(word: str, value: bool) -> None:
     assert from_words(TrainConfig, "critic_truth", word) is value
 
@@ -25,10 +35,16 @@ def test_other_words_are_neither_true_nor_false(word: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "word", "value"),
-    [("hidden", "64x32", (64, 32)), ("hidden", "64,32", (64, 32)), ("hidden", "64", (64,)),
-     ("num_envs", "12", 12), ("num_envs", "auto", "auto"), ("gamma", "0.5", 0.5),
-     ("condition", "0.5,1", (0.5, 1.0))],
-)  # fmt: skip
+    [
+        ("hidden", "64x32", (64, 32)),
+        ("hidden", "64,32", (64, 32)),
+        ("hidden", "64", (64,)),
+        ("num_envs", "12", 12),
+        ("num_envs", "auto", "auto"),
+        ("gamma", "0.5", 0.5),
+        ("condition", "0.5,1", (0.5, 1.0)),
+    ],
+)
 def test_words_become_values_of_their_kind(name: str, word: str, value: object) -> None:
     assert from_words(TrainConfig, name, word) == value
 

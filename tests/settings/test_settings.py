@@ -164,8 +164,10 @@ def test_other_names_are_understood_in_python_and_in_files(tmp_path: Path) -> No
     assert (config.num_envs, config.learning_rate) == (64, 1e-4)
     file = write(tmp_path, "n-envs: 64\nlr: 1e-4\nepisodes: 1e5\n")
     assert from_file(TrainConfig, file) == {
-        "num_envs": 64, "learning_rate": 1e-4, "total_episodes": 100_000,
-    }  # fmt: skip
+        "num_envs": 64,
+        "learning_rate": 1e-4,
+        "total_episodes": 100_000,
+    }
     with pytest.raises(ConfigError, match="num_envs is given twice, once as num_envs"):
         TrainConfig(n_envs=64, num_envs=64)  # type: ignore[call-arg]
     with pytest.raises(ConfigError, match="num_envs is given twice, once as n_envs"):
@@ -323,9 +325,10 @@ def test_code_that_only_a_file_names_is_asked_for_again(
     Path("run/config.yaml").write_text(text)
     before = sorted(tmp_path.rglob("*"))
     flags = {
-        "config": "train --config run/config.yaml", "resume": "train --resume run",
+        "config": "train --config run/config.yaml",
+        "resume": "train --resume run",
         "sweep": "sweep run/config.yaml --over gamma=0.9,0.8",
-    }  # fmt: skip
+    }
     assert main(flags[way].split()) == 2
     said = capsys.readouterr().err
     if way == "sweep" and "ray" not in flag:

@@ -9,6 +9,7 @@ from phalanx.search.config import SearchConfig
 from phalanx.training.config import TrainConfig
 from phalanx.training.folder import MARK, RunFolder
 
+# Records as runs write them, several entries a line: hence `fmt: skip` here and below.
 UPDATE = (
     "update", "episodes", "steps", "return", "return_b_line", "return_meander", "learning_rate",
     "policy_loss", "value_loss", "entropy", "kl", "lag", "collect_s", "learn_s", "elapsed_s",
@@ -18,9 +19,14 @@ EPISODE = ("update", "env", "kind", "length", "return")
 
 
 def make_run(
-    path: Path, *, updates: int = 6, per_update: int = 20, state: str | None = "finished",
-    level: float = -10.0, **settings: Any,
-) -> Path:  # fmt: skip
+    path: Path,
+    *,
+    updates: int = 6,
+    per_update: int = 20,
+    state: str | None = "finished",
+    level: float = -10.0,
+    **settings: Any,
+) -> Path:
     """A folder of a training run; state None: it was killed before it could sum up.
 
     Returns rise from `level - 5` to `level`.

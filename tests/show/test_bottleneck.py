@@ -14,10 +14,19 @@ def seen(
     shares: dict[str, dict[str, float]], settings: dict[str, Any] | None = None, **changes: Any
 ) -> Profile:
     facts: dict[str, Any] = {
-        "seconds": 10.0, "updates": 5, "steps": 1000, "episodes": 10, "tasks": 0,
-        "barriers_per_episode": None, "bytes_per_step": None, "others_cores": 0.0,
-        "num_workers": 0, "threads": 2, "cores": 2, "is_fused": False,
-    }  # fmt: skip
+        "seconds": 10.0,
+        "updates": 5,
+        "steps": 1000,
+        "episodes": 10,
+        "tasks": 0,
+        "barriers_per_episode": None,
+        "bytes_per_step": None,
+        "others_cores": 0.0,
+        "num_workers": 0,
+        "threads": 2,
+        "cores": 2,
+        "is_fused": False,
+    }
     whole = {name: dict.fromkeys(PARTS, 0.0) | split for name, split in shares.items()}
     return Profile(config=TrainConfig(**settings or {}), shares=whole, **facts | changes)
 
@@ -27,15 +36,18 @@ POLE = {"env": "CartPole-v1", "num_envs": 8}
 CASES: dict[str, tuple[Profile, str, str]] = {
     "learning": (
         seen({"main": {"learning": 0.71, "simulator": 0.2}}),
-        "The training spends 71 % of its time on learning.", "fewer --k-epochs than 4",
+        "The training spends 71 % of its time on learning.",
+        "fewer --k-epochs than 4",
     ),
     "one epoch": (
         seen({"main": {"learning": 0.8}}, {"algo": "impala"}),
-        "The training spends 80 % of its time on learning.", "larger --minibatch-size",
+        "The training spends 80 % of its time on learning.",
+        "larger --minibatch-size",
     ),
     "spare cores": (
         seen({"main": {"learning": 0.8}}, threads=1),
-        "The training spends 80 % of its time on learning.", "--num-threads 2",
+        "The training spends 80 % of its time on learning.",
+        "--num-threads 2",
     ),
     "the game": (
         seen({"main": {"simulator": 0.6}}),
@@ -74,10 +86,12 @@ CASES: dict[str, tuple[Profile, str, str]] = {
     "busy workers": (
         seen(
             {
-                "main": {"waiting": 0.6, "learning": 0.4}, "sampler 0": {"waiting": 0.9},
+                "main": {"waiting": 0.6, "learning": 0.4},
+                "sampler 0": {"waiting": 0.9},
                 "worker 0": {"simulator": 0.8, "idle": 0.2},
             },
-            POLE, num_workers=1,
+            POLE,
+            num_workers=1,
         ),
         "The learner waits 60 % of its time for rollouts; the sampler waits 90 % of its time for "
         "workers, which step 80 % of theirs.",
@@ -86,7 +100,8 @@ CASES: dict[str, tuple[Profile, str, str]] = {
     "sleepy workers": (
         seen(
             {"main": {"waiting": 0.6}, "worker 0": {"simulator": 0.1, "idle": 0.9}},
-            POLE, num_workers=2,
+            POLE,
+            num_workers=2,
         ),
         "The training waits 60 % of its time for workers, which step 10 % of theirs.",
         "more --n-envs: each worker steps more for each time that it is woken",
@@ -94,16 +109,18 @@ CASES: dict[str, tuple[Profile, str, str]] = {
     "a3c": (
         seen(
             {"worker 0": {"policy": 0.5}, "worker 1": {"policy": 0.7}},
-            POLE | {"algo": "a3c", "num_workers": 2}, num_workers=2,
+            POLE | {"algo": "a3c", "num_workers": 2},
+            num_workers=2,
         ),
-        "Each worker spends 60 % of its time on choosing actions.", "smaller --hidden",
+        "Each worker spends 60 % of its time on choosing actions.",
+        "smaller --hidden",
     ),
     "checkpoints": (
         seen({"main": {"logging": 0.6, "learning": 0.4}}),
         "The training spends 60 % of its time on tables and checkpoints.",
         "larger --checkpoint-every",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -111,8 +111,9 @@ def test_runs_are_grouped_by_their_settings_but_for_the_seed(tmp_path: Path) -> 
         rows.append(read_run(make_run(path, gamma=gamma, seed=seed, num_threads=seed + 1)))
     groups = group_runs(rows, "seed")
     assert [(group.name, len(group.runs)) for group in groups] == [
-        ("gamma=0.9", 2), ("gamma=0.99", 2),
-    ]  # fmt: skip
+        ("gamma=0.9", 2),
+        ("gamma=0.99", 2),
+    ]
     assert groups[0].settings == {"gamma": "0.9"}
     assert [group.name for group in group_runs(rows, "")] == [row.name for row in rows]
     assert len(group_runs(rows, "folder")) == 1
@@ -135,8 +136,12 @@ def test_policies_are_played_on_the_same_dice(tmp_path: Path) -> None:
 def test_training_is_compared_where_nothing_can_be_played(tmp_path: Path) -> None:
     for level in (-10.0, -20.0):
         for seed in range(3):
-            make_run(tmp_path / f"{level}-{seed}", level=level - seed / 10, seed=seed,
-                     gamma=0.9 if level < -15 else 0.99)  # fmt: skip
+            make_run(
+                tmp_path / f"{level}-{seed}",
+                level=level - seed / 10,
+                seed=seed,
+                gamma=0.9 if level < -15 else 0.99,
+            )
     found = compare(CompareConfig(runs=(tmp_path,), by="seed"))
     assert [group.name for group in found.groups] == ["gamma=0.99", "gamma=0.9"]
     (pair,) = found.pairs
@@ -180,8 +185,12 @@ def test_the_command_tells_and_writes_all_that_is_asked(
 ) -> None:
     pytest.importorskip("vl_convert")
     sweep = make_sweep(tmp_path / "grid")
-    make_run(tmp_path / "grid" / "1-learning_rate=3e-4" / "seed=1", level=-15.0,
-             learning_rate=3e-4, seed=1)  # fmt: skip
+    make_run(
+        tmp_path / "grid" / "1-learning_rate=3e-4" / "seed=1",
+        level=-15.0,
+        learning_rate=3e-4,
+        seed=1,
+    )
     page, table, facts = (tmp_path / name for name in ("c.html", "c.csv", "c.json"))
     arguments = [str(sweep), "--by", "seed", "--out", str(page), "--csv", str(table)]
     assert main(["compare", *arguments, "--json", str(facts)]) == 0

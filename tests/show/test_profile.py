@@ -31,15 +31,17 @@ WAYS = {
     "workers": (
         f"{POLE} --num-workers 2 --num-threads 1",
         {
-            "main": {"waiting", "learning"}, "sampler 0": {"policy", "copying", "waiting"},
-            "worker 0": {"simulator", "idle"}, "worker 1": {"simulator", "idle"},
+            "main": {"waiting", "learning"},
+            "sampler 0": {"policy", "copying", "waiting"},
+            "worker 0": {"simulator", "idle"},
+            "worker 1": {"simulator", "idle"},
         },
     ),
     "a3c": (
         f"{POLE} --algo a3c --num-workers 2",
         {name: {"simulator", "policy", "copying", "learning"} for name in ("worker 0", "worker 1")},
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("way", WAYS)

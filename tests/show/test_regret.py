@@ -211,9 +211,10 @@ def regrets(better: dict[int, float], turns: int) -> Any:
     """Of as many turns in which action 0 was played, and five others might have been."""
     answers: dict[int, Any] = {}
     recorder = SimpleNamespace(
-        turns=[SimpleNamespace(action=0)] * turns, facts={"seed": 1, "episode": 0},
+        turns=[SimpleNamespace(action=0)] * turns,
+        facts={"seed": 1, "episode": 0},
         answer=lambda turn, _rows, regret: answers.__setitem__(turn, regret),
-    )  # fmt: skip
+    )
     chances = np.zeros(NUM_ACTIONS)
     chances[:6] = 1 / 6
     states = SimpleNamespace(nets=records(turns, NETWORK))

@@ -94,9 +94,11 @@ def test_two_defenders_play_on_the_same_dice(
 
 def test_the_worst_of_many_is_picked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     told, said = ran("react-restore --pick worst --of 60 --horizon 25", tmp_path, capsys)
-    returns = phalanx.evaluate(
-        "react-restore", red_agent="meander", horizon=25, episodes=60
-    ).cells[0].returns  # fmt: skip
+    returns = (
+        phalanx.evaluate("react-restore", red_agent="meander", horizon=25, episodes=60)
+        .cells[0]
+        .returns
+    )
     (play,) = told["plays"]
     assert play["return"] == pytest.approx(returns.min())
     assert play["episode"] == int(returns.argmin())
@@ -119,9 +121,15 @@ def test_planning_is_told_as_it_plays(tmp_path: Path, capsys: pytest.CaptureFixt
     few = "--plan-screen 8 --plan-confirm 8 --plan-candidates 4"
     told, _said = ran(f"champion+plan {flags} {few} --what-if false", tmp_path, capsys)
     scores = phalanx.evaluate(
-        "champion+plan", red_agent="b_line", horizon=6, episodes=2, seed=2, plan_screen=8,
-        plan_confirm=8, plan_candidates=4,
-    )  # fmt: skip
+        "champion+plan",
+        red_agent="b_line",
+        horizon=6,
+        episodes=2,
+        seed=2,
+        plan_screen=8,
+        plan_confirm=8,
+        plan_candidates=4,
+    )
     assert told["plays"][0]["return"] == pytest.approx(scores.cells[0].returns[0])
 
 
@@ -229,9 +237,12 @@ def test_large_seeds_are_not_rounded_by_javascript() -> None:
     ],
 )
 def test_bad_input_gets_one_line(
-    flags: str, says: str, capsys: pytest.CaptureFixture[str], tmp_path: Path,
+    flags: str,
+    says: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["replay", *flags.split()]) == 2
     said = capsys.readouterr()
@@ -262,16 +273,25 @@ def test_settings_need_no_compiler() -> None:
 
 
 def told_of(regrets: list[Any], rewards: list[float]) -> tuple[dict[str, Any], dict[str, Any]]:
-    rows = [[3, -9.0, -9, -9, 0.0, 0, 0, 800], [5, -8.5, -9, -8, 0.5, 0.4, 0.6, 800],
-            [7, -8, -9, -7, 1.0, -1, 3, 50]]  # fmt: skip
+    rows = [
+        [3, -9.0, -9, -9, 0.0, 0, 0, 800],
+        [5, -8.5, -9, -8, 0.5, 0.4, 0.6, 800],
+        [7, -8, -9, -7, 1.0, -1, 3, 50],
+    ]
     play = {
-        "policy": "mine", "attacker": "meander", "seed": 1, "episode": 2, "source": "phalanx",
+        "policy": "mine",
+        "attacker": "meander",
+        "seed": 1,
+        "episode": 2,
+        "source": "phalanx",
         "return": -12.34,
         "turns": {
-            "regret": regrets, "what_if": [{"games": 800, "actions": rows}] * len(rewards),
-            "reward": rewards, "costs": [[["root", 1, -0.1], ["restore", 0, -1.0]]] * len(rewards),
+            "regret": regrets,
+            "what_if": [{"games": 800, "actions": rows}] * len(rewards),
+            "reward": rewards,
+            "costs": [[["root", 1, -0.1], ["restore", 0, -1.0]]] * len(rewards),
         },
-    }  # fmt: skip
+    }
     hosts = [{"name": "First"}, {"name": "Second"}]
     names = [f"action {number}" for number in range(9)]
     return {"scenario": {"hosts": hosts, "actions": names}, "plays": [play]}, play

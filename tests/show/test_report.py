@@ -67,10 +67,19 @@ def test_scores_stand_beside_the_published_ones(tmp_path: Path) -> None:
     path = make_run(tmp_path / "first")
     facts = json.loads((path / "summary.json").read_text())
     cells = [
-        {"policy": "p", "red_agent": red, "horizon": turns, "episodes": 1000, "mean": -turns / 10,
-         "low": -turns / 10 - 0.5, "high": -turns / 10 + 0.5, "compliance": None}
-        for red in ("b_line", "meander", "sleep") for turns in (30, 50, 100)
-    ]  # fmt: skip
+        {
+            "policy": "p",
+            "red_agent": red,
+            "horizon": turns,
+            "episodes": 1000,
+            "mean": -turns / 10,
+            "low": -turns / 10 - 0.5,
+            "high": -turns / 10 + 0.5,
+            "compliance": None,
+        }
+        for red in ("b_line", "meander", "sleep")
+        for turns in (30, 50, 100)
+    ]
     facts["score"] = {"rules": "2.1-leaderboard", "cells": cells, "total": -54.0}
     (path / "summary.json").write_text(json.dumps(facts))
     words = Words(report_page([path]))
@@ -164,8 +173,10 @@ def test_whatever_a_summary_holds_a_report_is_written(
     fake = SimpleNamespace(vegalite_to_svg=lambda spec: nothing)
     monkeypatch.setattr("phalanx.show.chart._converter", lambda: fake)
     for path in (
-        make_run(tmp_path / "run"), make_search(tmp_path / "search"), make_sweep(tmp_path / "sweep")
-    ):  # fmt: skip
+        make_run(tmp_path / "run"),
+        make_search(tmp_path / "search"),
+        make_sweep(tmp_path / "sweep"),
+    ):
         whole = json.loads((path / "summary.json").read_text())
         for name, odd in product(whole, ("x", [None])):
             (path / "summary.json").write_text(json.dumps(whole | {name: odd}))

@@ -27,9 +27,12 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Of a run with a hostile name, a crashed one, an empty one, a search and a sweep."""
     folder = tmp_path_factory.mktemp("runs")
     paths = [
-        make_run(folder / EVIL, updates=40), make_run(folder / "killed", state=None),
-        mark(folder / "bare"), make_search(folder / "search"), make_sweep(folder / "sweep"),
-    ]  # fmt: skip
+        make_run(folder / EVIL, updates=40),
+        make_run(folder / "killed", state=None),
+        mark(folder / "bare"),
+        make_search(folder / "search"),
+        make_sweep(folder / "sweep"),
+    ]
     return report_page(paths, episodes=0)
 
 
@@ -38,8 +41,12 @@ def comparison(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("compared")
     for gamma in (0.9, 0.99):
         for seed in range(3):
-            make_run(folder / f"{EVIL}{gamma}-{seed}", gamma=gamma, seed=seed,
-                     level=-20 + 10 * gamma + 0.1 * seed)  # fmt: skip
+            make_run(
+                folder / f"{EVIL}{gamma}-{seed}",
+                gamma=gamma,
+                seed=seed,
+                level=-20 + 10 * gamma + 0.1 * seed,
+            )
     return compare_page(compare(CompareConfig(runs=(folder,), by="seed")))
 
 

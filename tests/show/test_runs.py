@@ -28,8 +28,11 @@ def test_runs_searches_and_sweeps_are_found_with_what_they_brought(tmp_path: Pat
     assert (first.kind, first.state, first.env, first.algo) == ("run", "finished", "cage2", "ppo")
     assert (first.episodes, first.seed, first.mean, first.low) == (120, 3, -10.0, -10.2)
     assert (orders.kind, orders.state, orders.mean, orders.high) == (
-        "search", "finished", -18.0, -17.5,
-    )  # fmt: skip
+        "search",
+        "finished",
+        -18.0,
+        -17.5,
+    )
     assert (grid.kind, grid.state, grid.mean) == ("sweep", "finished", -10.5)
     assert rows["grid/0-learning_rate=1e-3/seed=0"].mean == -10.0
     assert len(rows) == 6

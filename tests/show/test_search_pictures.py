@@ -55,13 +55,30 @@ WITHOUT_PREDICTION = ALL[:5]
 
 def a_visit(iteration: int = 1, **changes: Any) -> Visit:
     plain: dict[str, Any] = {
-        "iteration": iteration, "shard": "1/1", "workflow": iteration, "order": "",
-        "chosen_by": "gp_ucb", "acquisition": None, "posterior_mean": None, "posterior_std": None,
-        "chance_of_passing": None, "top_three": "", "measured_return": -16.0, "stderr": 0.5,
-        "compliance": 0.95, "fixes_per_episode": 6.0, "share_without_fix": 0.0, "passed": True,
-        "stopped_by": "none", "trained_episodes": 0, "measured_episodes": 500, "episodes": 500,
-        "total_episodes": 50_000 + 500 * iteration, "model_updated": True, "seconds": 1.0,
-    }  # fmt: skip
+        "iteration": iteration,
+        "shard": "1/1",
+        "workflow": iteration,
+        "order": "",
+        "chosen_by": "gp_ucb",
+        "acquisition": None,
+        "posterior_mean": None,
+        "posterior_std": None,
+        "chance_of_passing": None,
+        "top_three": "",
+        "measured_return": -16.0,
+        "stderr": 0.5,
+        "compliance": 0.95,
+        "fixes_per_episode": 6.0,
+        "share_without_fix": 0.0,
+        "passed": True,
+        "stopped_by": "none",
+        "trained_episodes": 0,
+        "measured_episodes": 500,
+        "episodes": 500,
+        "total_episodes": 50_000 + 500 * iteration,
+        "model_updated": True,
+        "seconds": 1.0,
+    }
     return Visit(**(plain | changes))
 
 
@@ -94,10 +111,18 @@ def some_visits(count: int = 30) -> list[Visit]:
 
 def a_row(workflow: int | None, name: str, mean: float) -> dict[str, Any]:
     return {
-        "workflow": workflow, "order": None, "name": name, "mean": mean, "stderr": 0.1,
-        "low": mean - 0.196, "high": mean + 0.196, "episodes": 4000, "compliance": 0.95,
-        "fixes_per_episode": 6.0, "share_without_fix": 0.0,
-    }  # fmt: skip
+        "workflow": workflow,
+        "order": None,
+        "name": name,
+        "mean": mean,
+        "stderr": 0.1,
+        "low": mean - 0.196,
+        "high": mean + 0.196,
+        "episodes": 4000,
+        "compliance": 0.95,
+        "fixes_per_episode": 6.0,
+        "share_without_fix": 0.0,
+    }
 
 
 def write_search(folder: Path, visits: list[Visit], **changes: Any) -> Path:

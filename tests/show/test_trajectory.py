@@ -155,8 +155,10 @@ def test_the_scenario_is_that_of_the_rules() -> None:
     scenario = recorded("sleep", RULES, turns=1).trajectory()["scenario"]
     assert [host["name"] for host in scenario["hosts"]] == list(HOSTS)
     assert [subnet["name"] for subnet in scenario["subnets"]] == [
-        "User", "Enterprise", "Operational",
-    ]  # fmt: skip
+        "User",
+        "Enterprise",
+        "Operational",
+    ]
     for s, subnet in enumerate(scenario["subnets"]):
         assert all(scenario["hosts"][h]["subnet"] == s for h in subnet["hosts"])
     assert sorted(h for subnet in scenario["subnets"] for h in subnet["hosts"]) == list(range(13))
@@ -185,9 +187,11 @@ def played(name: str, number: int, **settings: Any) -> Episode:
 
 @pytest.mark.parametrize("name", [*DEFENDERS, "champion"])
 def test_an_episode_is_the_one_that_evaluate_plays(name: str) -> None:
-    returns = phalanx.evaluate(
-        name, red_agent="meander", horizon=30, episodes=150, seed=7
-    ).cells[0].returns  # fmt: skip
+    returns = (
+        phalanx.evaluate(name, red_agent="meander", horizon=30, episodes=150, seed=7)
+        .cells[0]
+        .returns
+    )
     for number in (0, 1, 131):
         play = played(name, number, seed=7).recorder.as_play()
         assert play["return"] == pytest.approx(returns[number], abs=1e-9)

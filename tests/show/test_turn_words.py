@@ -42,14 +42,18 @@ def reached() -> Game:
         (lambda: knowing(22), "SSHBruteForce", False, "succeeds, detected"),
         (
             lambda: knowing(21).decoy("Enterprise1", "Femitter"),
-            "FTPDirectoryTraversal", True, "fails, met by the decoy Femitter, seen as a scan",
+            "FTPDirectoryTraversal",
+            True,
+            "fails, met by the decoy Femitter, seen as a scan",
         ),
         (
-            lambda: knowing(21), "FTPDirectoryTraversal", True,
+            lambda: knowing(21),
+            "FTPDirectoryTraversal",
+            True,
             "fails, nothing answers, unseen",
         ),
     ],
-)  # fmt: skip
+)
 def test_an_exploit_is_told_by_its_name_and_what_came_of_it(
     game: Callable[[], Game], exploit: str, detected: bool, says: str
 ) -> None:
@@ -129,13 +133,17 @@ def test_who_is_thrown_out_and_comes_back_in_the_same_turn_is_root_again() -> No
             "stops the operational service, which stands still already",
         ),
         (
-            lambda: Game().session("Op_Server0", "root")
-            .having(service=7, restored=1 << HOSTS.index("Op_Server0")).red_will("impact"),
+            lambda: (
+                Game()
+                .session("Op_Server0", "root")
+                .having(service=7, restored=1 << HOSTS.index("Op_Server0"))
+                .red_will("impact")
+            ),
             "tries to stop the operational service: a Restore keeps it running",
         ),
         (lambda: Game("sleep"), "sleeps"),
     ],
-)  # fmt: skip
+)
 def test_reds_other_moves(game: Callable[[], Game], says: str) -> None:
     turn = told(game())
     assert turn["red_words"] == f"{'Sleep' if says == 'sleeps' else 'Meander'} {says}"
@@ -156,34 +164,40 @@ def test_a_decoy_that_is_placed_hides_a_scan_of_its_host() -> None:
         (Game, "Monitor", "monitors"),
         (Game, "Restore User2", "restores User2, where red was not"),
         (
-            lambda: Game().session("User2", "removable"), "Restore User2",
+            lambda: Game().session("User2", "removable"),
+            "Restore User2",
             "restores User2, where red was user",
         ),
         (Game, "Remove User2", "removes red from User2: it was not there"),
         (
-            lambda: Game().session("User2", "removable"), "Remove User2",
+            lambda: Game().session("User2", "removable"),
+            "Remove User2",
             "removes red from User2: its shell is stopped",
         ),
         (
-            lambda: Game().session("User2", "stuck"), "Remove User2",
+            lambda: Game().session("User2", "stuck"),
+            "Remove User2",
             "removes red from User2: user stays",
         ),
         (
-            lambda: Game().session("User2", "root"), "Remove User2",
+            lambda: Game().session("User2", "root"),
+            "Remove User2",
             "removes red from User2: root stays",
         ),
         (Game, "Analyse User2", "analyses User2: nothing found"),
         (
-            lambda: Game().having(files=1 << HOSTS.index("User2")), "Analyse User2",
+            lambda: Game().having(files=1 << HOSTS.index("User2")),
+            "Analyse User2",
             "analyses User2: malware found",
         ),
         (Game, "DecoyTomcat User2", "places a decoy Tomcat on User2"),
         (
-            lambda: Game().decoy("User2", "Tomcat"), "DecoyTomcat User2",
+            lambda: Game().decoy("User2", "Tomcat"),
+            "DecoyTomcat User2",
             "tries a decoy Tomcat on User2: there is no room for it",
         ),
     ],
-)  # fmt: skip
+)
 def test_blues_moves(game: Callable[[], Game], blue: str, says: str) -> None:
     turn = told(game().having(red=ALL_RED_AGENTS.index("sleep")), blue)
     assert turn["blue_words"] == says

@@ -94,9 +94,10 @@ def test_buttons_step_and_jump_to_what_matters(open_page: OpenPage) -> None:
     page = open_page(replay_html(RECORD))
     accesses = RECORD["plays"][0]["states"]["access"]
     compromise = next(
-        t for t, now in enumerate(accesses)
+        t
+        for t, now in enumerate(accesses)
         if any(a > "0" and b == "0" for a, b in zip(now, accesses[0], strict=True))
-    )  # fmt: skip
+    )
     assert compromise > 1
     losses = [t for t, reward in enumerate(TURNS["reward"], 1) if reward < 0]
     costly = [t for t, regret in enumerate(TURNS["regret"], 1) if regret and regret[1] > 0]
@@ -147,9 +148,10 @@ def test_two_plays_share_one_handle_and_part_where_they_differ(open_page: OpenPa
     page = open_page(replay_html(PAIR))
     one, two = (play["turns"] for play in PAIR["plays"])
     parting = next(
-        t for t in range(1, 41)
+        t
+        for t in range(1, 41)
         if any(one[key][t - 1] != two[key][t - 1] for key in ("blue", "red_words", "reward"))
-    )  # fmt: skip
+    )
     assert parting > 7
     page.keyboard.press("End")
     page.keyboard.press("d")

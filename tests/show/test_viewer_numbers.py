@@ -162,7 +162,7 @@ def compare(page: "Page", record: Trajectory) -> None:
         trajectory(turns=12, seed=5, without=BARE[-2:]),
     ],
     ids=["13 hosts", "30 hosts", "3 hosts", "two plays", "moves alone", "no what-if"],
-)  # fmt: skip
+)
 def test_every_number_shown_is_that_of_the_record(open_page: OpenPage, record: Trajectory) -> None:
     compare(open_page(replay_html(record)), record)
 

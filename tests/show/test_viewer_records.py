@@ -41,7 +41,7 @@ def test_hostile_names_stay_text(open_page: OpenPage, plays: int) -> None:
         ({**RECORD, "plays": [CUT]}, "broke off before its first"),
     ],
     ids=["nothing", "foreign", "newer", "no play", "no hosts", "cut at once"],
-)  # fmt: skip
+)
 def test_what_cannot_be_shown_is_a_sentence(
     open_page: OpenPage, record: Any, sentence: str
 ) -> None:

@@ -82,10 +82,20 @@ def _play(
     told: dict[str, Any] = {
         key: []
         for key in (
-            "blue", "blue_words", "blue_host", "red_words", "red_kind", "red_host",
-            "reward", "costs", "likely", "value", "what_if", "regret",
+            "blue",
+            "blue_words",
+            "blue_host",
+            "red_words",
+            "red_kind",
+            "red_host",
+            "reward",
+            "costs",
+            "likely",
+            "value",
+            "what_if",
+            "regret",
         )
-    }  # fmt: skip
+    }
     service, success = "", ""
 
     def note(activity: list[int]) -> None:

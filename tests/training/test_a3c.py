@@ -25,9 +25,15 @@ CORRIDOR = "tests.learn.tasks:short_corridor"
 
 def config(tmp_path: Path, name: str = "run", **changes: Any) -> TrainConfig:
     settings = {
-        "env": CORRIDOR, "algo": "a3c", "num_workers": 2, "num_envs": 8, "hidden": (16,),
-        "total_steps": 4_000, "output_dir": tmp_path, "name": name,
-    }  # fmt: skip
+        "env": CORRIDOR,
+        "algo": "a3c",
+        "num_workers": 2,
+        "num_envs": 8,
+        "hidden": (16,),
+        "total_steps": 4_000,
+        "output_dir": tmp_path,
+        "name": name,
+    }
     return TrainConfig(**{**settings, **changes})
 
 
@@ -65,8 +71,10 @@ def test_one_worker_and_two_learn_to_balance_the_pole(tmp_path: Path, workers: i
 @pytest.mark.parametrize("workers", [1, 2])
 def test_one_worker_and_two_find_the_way_through_the_corridor(tmp_path: Path, workers: int) -> None:
     changes: dict[str, Any] = {
-        "num_envs": 16, "total_steps": 60_000, "learning_rate": 5e-3,
-    }  # fmt: skip
+        "num_envs": 16,
+        "total_steps": 60_000,
+        "learning_rate": 5e-3,
+    }
     run = train(config(tmp_path, num_workers=workers, **changes))
     assert last_returns(run) >= 0.95
     lengths = [int(row["length"]) for row in rows(tmp_path / "run", "episodes")]

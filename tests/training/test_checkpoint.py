@@ -227,12 +227,19 @@ BAD: dict[str, Callable[[], Any]] = {
     "updates": lambda: [-1, 1.5, True, "3", None, 2**70],
     "seconds": lambda: [{}, {"collect": 1}, {"collect": "x", "learn": 1, "other": 1}, 3],
     "recent": lambda: [
-        {}, [1], [[0] * 8], [["0", "x", 1, 1, 0, 0, 0, 0]], [FACTS["recent"][0]] * 3000,
+        {},
+        [1],
+        [[0] * 8],
+        [["0", "x", 1, 1, 0, 0, 0, 0]],
+        [FACTS["recent"][0]] * 3000,
     ],
     "tables": lambda: [
-        {"updates": 1}, {"updates": -1, "episodes": 0}, {"/x": 0, "episodes": 0}, [],
+        {"updates": 1},
+        {"updates": -1, "episodes": 0},
+        {"/x": 0, "episodes": 0},
+        [],
     ],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -245,9 +252,16 @@ def test_facts_are_of_their_kind(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [b"", b"\xff", b"[1]", b"[" * 100_000, b'{"format": 2, "updates": NaN}',
-     b'{"a": ' + b"9" * 5000, b'{"format": 2, "x": 1e999, "updates": Infinity}'],
-)  # fmt: skip
+    [
+        b"",
+        b"\xff",
+        b"[1]",
+        b"[" * 100_000,
+        b'{"format": 2, "updates": NaN}',
+        b'{"a": ' + b"9" * 5000,
+        b'{"format": 2, "x": 1e999, "updates": Infinity}',
+    ],
+)
 def test_facts_are_a_table_of_plain_json(tmp_path: Path, text: bytes) -> None:
     path = saved(tmp_path)
     rewrite(path, members_of(path) | {"facts.npy": npy(np.frombuffer(text, np.uint8))})
@@ -270,21 +284,27 @@ def test_objects_are_never_written(tmp_path: Path) -> None:
 EPISODE = FACTS["recent"][0]
 JUST_RIGHT: dict[str, Callable[[], Any]] = {
     "config": lambda: [
-        {"a": [0] * 256}, {"a": "x" * 10_000}, {str(i): 1 for i in range(1000)}, {"a": None},
+        {"a": [0] * 256},
+        {"a": "x" * 10_000},
+        {str(i): 1 for i in range(1000)},
+        {"a": None},
         {"a": True, "b": -1.5},
     ],
     "updates": lambda: [0, 2**62 - 1],
     "recent": lambda: [[], [EPISODE] * 2000],
     "tables": lambda: [{"updates": 0, "episodes": 0}],
-}  # fmt: skip
+}
 JUST_WRONG: dict[str, Callable[[], Any]] = {
     "config": lambda: [
-        {"a": [0] * 1001}, {"a": "x" * 10_001}, {str(i): 1 for i in range(1001)}, {"a": "\0"},
+        {"a": [0] * 1001},
+        {"a": "x" * 10_001},
+        {str(i): 1 for i in range(1001)},
+        {"a": "\0"},
     ],
     "updates": lambda: [2**62],
     "recent": lambda: [[EPISODE] * 2001],
     "tables": lambda: [{"updates": 0, "episodes": 0, "faults": 0}],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", JUST_RIGHT)

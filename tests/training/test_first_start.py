@@ -19,8 +19,12 @@ from phalanx.training.config import TrainConfig
 from phalanx.training.loop import train
 
 SMALL: dict[str, Any] = {
-    "num_envs": 8, "total_steps": 8 * 10 * 2, "update_steps": 10, "horizon": 10, "hidden": (8,),
-}  # fmt: skip
+    "num_envs": 8,
+    "total_steps": 8 * 10 * 2,
+    "update_steps": 10,
+    "horizon": 10,
+    "hidden": (8,),
+}
 FLAGS = ["--n-envs", "8", "--total-steps", "160", "--horizon", "10", "--hidden", "8"]
 
 
@@ -102,8 +106,10 @@ sys.exit(main(["train", *sys.argv[1:]]))
 def test_sigterm_while_it_compiles_leaves_nothing_of_the_run_either(tmp_path: Path) -> None:
     ran = subprocess.run(
         [sys.executable, "-c", TERMINATED, *FLAGS, "--output-dir", str(tmp_path / "runs")],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert (ran.returncode, ran.stderr) == (130, "phalanx: interrupted\n")
     assert not list(tmp_path.iterdir())
 
@@ -117,8 +123,10 @@ def test_ctrl_c_does_not_wait_for_the_compiler(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [*command, "--output-dir", str(tmp_path / "runs"), "--name", "run"],
         env={**os.environ, "PHALANX_CACHE_DIR": str(tmp_path / "cache")},
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     assert process.stderr is not None
     assert "compiling the simulator" in process.stderr.readline()
     process.send_signal(signal.SIGINT)
@@ -175,7 +183,10 @@ for name, changes in {
 def test_nothing_is_compiled_once_the_clock_runs(tmp_path: Path) -> None:
     ran = subprocess.run(
         [sys.executable, "-c", COMPILED_LATE, str(tmp_path)],
-        cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     late = [line for line in ran.stdout.splitlines() if line.startswith("late")]
     assert late == [f"late in {name}: set()" for name in ("pool", "impala", "torch", "replay")]

@@ -38,7 +38,7 @@ OTHER: dict[str, Any] = {"env": "CartPole-v1"}
         ({**OTHER, "total_steps": 400, "duration": 0.5}, (0, 0, 100, 900.0), 0.5),
         ({**OTHER, "total_steps": 400, "duration": 0.5}, (0, 0, 300, 900.0), 0.75),
     ],
-)  # fmt: skip
+)
 def test_a_run_is_as_far_as_its_budget_or_its_time(
     changes: dict[str, Any], done: Any, progress: float
 ) -> None:

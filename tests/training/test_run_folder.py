@@ -189,8 +189,10 @@ def test_settings_are_written_in_the_order_in_which_they_are_given(tmp_path: Pat
 def test_of_a_run_that_could_not_begin_only_what_was_made_for_it_is_removed(tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     for place, left in (
-        ("a/b/run", ["there"]), ("there/run", ["there"]), ("used/run", ["there", "used"]),
-    ):  # fmt: skip
+        ("a/b/run", ["there"]),
+        ("there/run", ["there"]),
+        ("used/run", ["there", "used"]),
+    ):
         folder = RunFolder(tmp_path / place)
         if place.startswith("used"):
             (tmp_path / "used" / "mine.txt").write_text("")

@@ -17,14 +17,19 @@ from phalanx.training.run import IN_ROWS
 from phalanx.training.time_split import is_split, old_split_as_new
 
 GAME: dict[str, Any] = {
-    "num_envs": 64, "total_steps": 64 * 20 * 4, "update_steps": 20, "horizon": 20, "hidden": (8,),
+    "num_envs": 64,
+    "total_steps": 64 * 20 * 4,
+    "update_steps": 20,
+    "horizon": 20,
+    "hidden": (8,),
     "observation": "bits",
-}  # fmt: skip
+}
 POLE: dict[str, Any] = {"env": "CartPole-v1", "num_envs": 4, "total_steps": 4 * 128 * 3}
 
 WAYS: dict[str, tuple[dict[str, Any], set[str], dict[str, set[str]]]] = {
     "in step": (
-        GAME | {"num_threads": 2}, {"simulator", "policy", "learning", "logging"},
+        GAME | {"num_threads": 2},
+        {"simulator", "policy", "learning", "logging"},
         {"thread 1": {"idle"}},  # it may come too late for all of it
     ),
     "torch": (GAME | {"learner": "torch"}, {"simulator", "policy", "learning", "logging"}, {}),
@@ -35,16 +40,19 @@ WAYS: dict[str, tuple[dict[str, Any], set[str], dict[str, set[str]]]] = {
     ),
     "pool here": (
         POLE | {"num_workers": 0, "overlap": False, "num_threads": 1},
-        {"simulator", "policy", "copying", "learning", "logging"}, {},
+        {"simulator", "policy", "copying", "learning", "logging"},
+        {},
     ),
     "pool of workers": (
-        POLE | {"num_workers": 2, "num_threads": 1}, {"waiting", "learning", "logging"},
+        POLE | {"num_workers": 2, "num_threads": 1},
+        {"waiting", "learning", "logging"},
         {
-            "sampler 0": {"policy", "copying", "waiting"}, "worker 0": {"simulator", "idle"},
+            "sampler 0": {"policy", "copying", "waiting"},
+            "worker 0": {"simulator", "idle"},
             "worker 1": {"simulator", "idle"},
         },
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -17,9 +17,13 @@ from phalanx.training.loop import train
 from phalanx.training.trackers import Tracker, check_tracker
 
 SMALL: dict[str, Any] = {
-    "num_envs": 16, "total_steps": 16 * 20 * 3, "update_steps": 20, "horizon": 20, "hidden": (8,),
+    "num_envs": 16,
+    "total_steps": 16 * 20 * 3,
+    "update_steps": 20,
+    "horizon": 20,
+    "hidden": (8,),
     "observation": "bits",
-}  # fmt: skip
+}
 
 
 class Fake(ModuleType):

@@ -37,9 +37,14 @@ HERE = __name__
 
 def short(tmp_path: Path, name: str, **changes: Any) -> TrainConfig:
     settings: dict[str, Any] = {
-        "env": "CartPole-v1", "num_envs": 10, "update_steps": 32, "total_steps": 10 * 32 * 4,
-        "num_workers": 0, "output_dir": tmp_path, "name": name,
-    }  # fmt: skip
+        "env": "CartPole-v1",
+        "num_envs": 10,
+        "update_steps": 32,
+        "total_steps": 10 * 32 * 4,
+        "num_workers": 0,
+        "output_dir": tmp_path,
+        "name": name,
+    }
     return TrainConfig(**{**settings, **changes})
 
 
@@ -127,9 +132,17 @@ class Colours(gymnasium.Env[Any, Any]):
 @pytest.mark.parametrize("algo", ["ppo", "impala"])
 def test_images_are_learnt_from(tmp_path: Path, algo: str) -> None:
     config = short(
-        tmp_path, "x", env=f"{HERE}:Colours", algo=algo, total_steps=20_000, gamma=0.0,
-        k_epochs=3, num_workers=0, learning_rate=2e-3, hidden=(32,),
-    )  # fmt: skip
+        tmp_path,
+        "x",
+        env=f"{HERE}:Colours",
+        algo=algo,
+        total_steps=20_000,
+        gamma=0.0,
+        k_epochs=3,
+        num_workers=0,
+        learning_rate=2e-3,
+        hidden=(32,),
+    )
     run = phalanx.train(config)
     assert np.mean([episode.total for episode in run.recent][-50:]) > 8
 
@@ -156,9 +169,15 @@ class Slow(odd_envs.Counting):
 def test_a_timed_run_does_not_wait_for_its_rollout(tmp_path: Path, algo: str) -> None:
     """One that would take some minutes; returns are there although no rollout was finished."""
     config = short(
-        tmp_path, "x", env=f"{HERE}:Slow", algo=algo, num_workers=2, num_envs=4,
-        update_steps=20_000, duration=1.0 / 3600,
-    )  # fmt: skip
+        tmp_path,
+        "x",
+        env=f"{HERE}:Slow",
+        algo=algo,
+        num_workers=2,
+        num_envs=4,
+        update_steps=20_000,
+        duration=1.0 / 3600,
+    )
     began = time.monotonic()
     run = phalanx.train(config)
     assert time.monotonic() - began < 60
@@ -171,9 +190,13 @@ def test_failed_environments_are_logged_and_training_goes_on(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config = short(
-        tmp_path, "x", env="tests.odd_envs:Raises", num_workers=2, max_restarts=10_000,
+        tmp_path,
+        "x",
+        env="tests.odd_envs:Raises",
+        num_workers=2,
+        max_restarts=10_000,
         total_steps=2000,
-    )  # fmt: skip
+    )
     run = phalanx.train(config)
     assert run.steps >= 2000
     faults = faults_of(tmp_path / "x")
@@ -190,15 +213,21 @@ def faults_of(folder: Path) -> list[dict[str, str]]:
 
 def test_faults_outlive_a_kill_and_are_counted_on(tmp_path: Path) -> None:
     config = short(
-        tmp_path, "x", env="tests.odd_envs:Raises", num_workers=2, max_restarts=10**6,
-        total_steps=320, checkpoint_every=10**6,
-    )  # fmt: skip
+        tmp_path,
+        "x",
+        env="tests.odd_envs:Raises",
+        num_workers=2,
+        max_restarts=10**6,
+        total_steps=320,
+        checkpoint_every=10**6,
+    )
     first = phalanx.train(config)
     flags = f"train --resume {tmp_path / 'x'} --env tests.odd_envs:Raises --total-steps 100000000"
     child = subprocess.Popen(
         [sys.executable, "-m", "phalanx.cli.commands", *flags.split()],
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     deadline = time.monotonic() + 60
     while len(faults_of(tmp_path / "x")) < first.faults_recorded + 50:
         assert time.monotonic() < deadline

@@ -37,9 +37,15 @@ from phalanx.training.recipe import SIZES, find_network
 from phalanx.training.run import Run
 
 SMALL = {
-    "num_envs": 96, "total_steps": 96 * 25 * 6, "update_steps": 25, "horizon": 40, "hidden": (16,),
-    "minibatch_size": 700, "checkpoint_every": 2, "k_epochs": 2,
-}  # fmt: skip
+    "num_envs": 96,
+    "total_steps": 96 * 25 * 6,
+    "update_steps": 25,
+    "horizon": 40,
+    "hidden": (16,),
+    "minibatch_size": 700,
+    "checkpoint_every": 2,
+    "k_epochs": 2,
+}
 
 
 def small(tmp_path: Path, name: str, **changes: Any) -> TrainConfig:
@@ -149,8 +155,13 @@ def test_a_run_folder_holds_everything(tmp_path: Path) -> None:
     assert "num_envs: 96" in settings
     names = [p.name for p in folder.iterdir() if not p.name.startswith("events.out")]
     assert sorted(names) == [
-        ".lock", "checkpoints", "config.yaml", "episodes.csv", "summary.json", "updates.csv",
-    ]  # fmt: skip
+        ".lock",
+        "checkpoints",
+        "config.yaml",
+        "episodes.csv",
+        "summary.json",
+        "updates.csv",
+    ]
 
 
 def test_a_run_gives_its_tables_as_arrays_and_says_in_a_line_how_it_went(tmp_path: Path) -> None:
@@ -180,9 +191,17 @@ def test_a_run_gives_its_tables_as_arrays_and_says_in_a_line_how_it_went(tmp_pat
 def test_training_learns(tmp_path: Path) -> None:
     """Against B-line, 6,000 short episodes must halve what a beginner loses."""
     config = TrainConfig(
-        num_envs=256, total_episodes=6_000, horizon=30, update_steps=30, red_agent="b_line",
-        minibatch_size=1024, learning_rate=2e-3, turn_weights="flat", output_dir=tmp_path, name="x",
-    )  # fmt: skip
+        num_envs=256,
+        total_episodes=6_000,
+        horizon=30,
+        update_steps=30,
+        red_agent="b_line",
+        minibatch_size=1024,
+        learning_rate=2e-3,
+        turn_weights="flat",
+        output_dir=tmp_path,
+        name="x",
+    )
     train(config)
     by_update = [float(row["return"]) for row in rows(tmp_path / "x", "updates")]
     assert np.mean(by_update[-3:]) > np.mean(by_update[:2]) / 2
@@ -306,9 +325,15 @@ def test_curves_are_there_for_tensorboard(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_training_begins_with_the_champion_and_a_fresh_optimiser(tmp_path: Path) -> None:
     config = small(
-        tmp_path, "run", start_from="champion", hidden=(64, 64), observation="belief",
-        total_steps=96 * 25, learning_rate=1e-9, final_learning_rate=1e-9,
-    )  # fmt: skip
+        tmp_path,
+        "run",
+        start_from="champion",
+        hidden=(64, 64),
+        observation="belief",
+        total_steps=96 * 25,
+        learning_rate=1e-9,
+        final_learning_rate=1e-9,
+    )
     run = train(config)
     champion, _ = load_checkpoint(AGENTS["champion"])
     policy = run.learner.stepper.policy
@@ -429,9 +454,11 @@ def test_a_full_disk_gets_one_line_and_loses_nothing_saved(tmp_path: Path) -> No
         --critic-truth false --output-dir {tmp_path} --name run --checkpoint-every 10"""
     ran = subprocess.run(
         [sys.executable, "-c", FULL_DISK, *flags.split()],
-        capture_output=True, text=True, check=False,
+        capture_output=True,
+        text=True,
+        check=False,
         env={**os.environ, "PHALANX_CACHE_DIR": str(cache_folder().parent)},  # type: ignore[union-attr]
-    )  # fmt: skip
+    )
     assert ran.returncode == 2
     progress = ("training", "phalanx: compiling")
     said = [line for line in ran.stderr.splitlines() if not line.startswith(progress)]
@@ -479,9 +506,11 @@ def a_quarter_of_an_hour_each(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("a_quarter_of_an_hour_each")
 def test_schedules_follow_the_time_of_a_run_that_ends_by_it(tmp_path: Path) -> None:
     changes: dict[str, Any] = {
-        "total_steps": 10**9, "learning_rate": 1e-3, "final_learning_rate": 0.0,
+        "total_steps": 10**9,
+        "learning_rate": 1e-3,
+        "final_learning_rate": 0.0,
         "restore_curriculum": 0.5,
-    }  # fmt: skip
+    }
     run = train(small(tmp_path, "run", duration=1.0, **changes))
     assert not run.stopped
     table = run.read_updates()
@@ -515,8 +544,10 @@ def test_time_before_a_run_was_continued_counts(tmp_path: Path) -> None:
 
 def test_an_episode_cut_before_the_last_horizon_goes_on_in_value(tmp_path: Path) -> None:
     for horizon, weights, goes_on in (
-        (100, "leaderboard", False), (40, "leaderboard", True), (100, "flat", True),
-    ):  # fmt: skip
+        (100, "leaderboard", False),
+        (40, "leaderboard", True),
+        (100, "flat", True),
+    ):
         config = small(tmp_path, "x", horizon=horizon, turn_weights=weights)
         assert (Cage2Extension(config).shaping(0.0).final_gamma > 0) == goes_on
 

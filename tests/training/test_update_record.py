@@ -77,11 +77,18 @@ def test_most_games_note_nothing_of_an_episode() -> None:
 
 def updated(number: int, **changes: Any) -> UpdateRecord:
     parts: dict[str, Any] = {
-        "updates": number, "steps": 10 * number, "dropped": number,
-        "lags": Counter({0: 1, number: 2}), "episodes": [Episode(number, "b_line", 30, -1.0)],
-        "rate": 0.1 * number, "entropy_weight": 0.01 * number, "metrics": {"kl": float(number)},
-        "collect_s": 1.5, "learn_s": 0.5, "split": {"simulator": 1.5, "learning": 0.5},
-    }  # fmt: skip
+        "updates": number,
+        "steps": 10 * number,
+        "dropped": number,
+        "lags": Counter({0: 1, number: 2}),
+        "episodes": [Episode(number, "b_line", 30, -1.0)],
+        "rate": 0.1 * number,
+        "entropy_weight": 0.01 * number,
+        "metrics": {"kl": float(number)},
+        "collect_s": 1.5,
+        "learn_s": 0.5,
+        "split": {"simulator": 1.5, "learning": 0.5},
+    }
     return UpdateRecord(**parts | changes)
 
 

@@ -42,13 +42,22 @@ def running(**changes: Any) -> Any:
     recent += [Episode(0, "meander", 30, -13.5)] * 20
     recent += [Episode(0, "sleep", 30, 0.0), Episode(0, "coin", 30, -4.0)]
     run = SimpleNamespace(
-        updates=3, progress=0.62, episodes=124_000, steps=12_400_000, recent=recent,
-        spent_s=119.0, seconds=watch.seconds, watch=watch, workers=None, latest={},
-        warnings=list, source=SimpleNamespace(samplers=[SimpleNamespace(watch=watch)]),
+        updates=3,
+        progress=0.62,
+        episodes=124_000,
+        steps=12_400_000,
+        recent=recent,
+        spent_s=119.0,
+        seconds=watch.seconds,
+        watch=watch,
+        workers=None,
+        latest={},
+        warnings=list,
+        source=SimpleNamespace(samplers=[SimpleNamespace(watch=watch)]),
         config=SimpleNamespace(total_steps=None, algo="ppo"),
         folder=SimpleNamespace(path=SimpleNamespace(name="first")),
         extension=SimpleNamespace(kinds=kinds, in_words=lambda recent: ""),
-    )  # fmt: skip
+    )
     run.__dict__.update(changes)
     return run
 
@@ -161,8 +170,9 @@ def test_warnings_and_compliance_have_lines_too(clock: Clock) -> None:
     extension.in_words = lambda recent: "compliance 93.1%"
     view = viewed(clock, extension=extension, warnings=lambda: ["2 failures, see faults.csv"])
     assert drawn(view)[3:] == [
-        "workflow  compliance 93.1%", "warning   2 failures, see faults.csv",
-    ]  # fmt: skip
+        "workflow  compliance 93.1%",
+        "warning   2 failures, see faults.csv",
+    ]
     assert view.in_file().endswith("1:01 left  2 failures, see faults.csv")
 
 

@@ -58,10 +58,17 @@ def test_what_is_no_action_is_refused(client: Client, action: Any) -> None:
 @pytest.mark.parametrize(
     "settings",
     [
-        {"red_agent": "blue"}, {"red_agent": 3}, {"horizon": 0}, {"horizon": 10**9}, {"seed": -1},
-        {"rules": "x"}, {"seed": "x"}, {"folder": "/etc"}, {"red_agent": "b_line,meander"},
+        {"red_agent": "blue"},
+        {"red_agent": 3},
+        {"horizon": 0},
+        {"horizon": 10**9},
+        {"seed": -1},
+        {"rules": "x"},
+        {"seed": "x"},
+        {"folder": "/etc"},
+        {"red_agent": "b_line,meander"},
     ],
-)  # fmt: skip
+)
 def test_settings_that_cannot_work_are_one_line(client: Client, settings: Any) -> None:
     answer = client.post("/api/games", settings)
     assert answer.status == 400

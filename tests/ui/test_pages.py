@@ -232,9 +232,13 @@ def test_another_site_in_the_same_browser_gets_nothing(
     sent = {"method": "POST", "body": "{}"}
     as_json = {**sent, "headers": {"content-type": "application/json"}}
     for path, options in (
-        ("/api/runs", {}), ("/api/runs", {"mode": "no-cors"}), ("/", {"mode": "no-cors"}),
-        ("/api/games", sent), ("/api/games", {**sent, "mode": "no-cors"}), ("/api/games", as_json),
-    ):  # fmt: skip
+        ("/api/runs", {}),
+        ("/api/runs", {"mode": "no-cors"}),
+        ("/", {"mode": "no-cors"}),
+        ("/api/games", sent),
+        ("/api/games", {**sent, "mode": "no-cors"}),
+        ("/api/games", as_json),
+    ):
         assert other.evaluate(asked, [origin + path, options]) == "refused"
     assert begun == []
     sent_by_us = client.post("/api/games")

@@ -13,9 +13,14 @@ pytestmark = pytest.mark.browser
 
 # What a person might do in the first turns; then over and over.
 MOVES = (
-    ("DecoyApache", "User2"), ("Sleep", None), ("Analyse", "User1"), ("Restore", "User1"),
-    ("Remove", "Enterprise1"), ("Monitor", None), ("Restore", "Enterprise2"),
-)  # fmt: skip
+    ("DecoyApache", "User2"),
+    ("Sleep", None),
+    ("Analyse", "User1"),
+    ("Restore", "User1"),
+    ("Remove", "Enterprise1"),
+    ("Monitor", None),
+    ("Restore", "Enterprise2"),
+)
 
 
 def begin(page, *, attacker: str, turns: int, seed: int):  # type: ignore[no-untyped-def]
@@ -111,8 +116,10 @@ def test_decoys_that_do_not_fit_are_not_offered(open_page: OpenPage, client: Cli
     begin(page, attacker="sleep", turns=3, seed=1)
     move(page, 1, "DecoyApache", "User2")
     page.locator(f".host[data-host='{HOSTS.index('User2')}']").click()
-    offers = {verb: page.locator(f".offer[data-action='{action_index(verb, 'User2')}']")
-              for verb in ("DecoyApache", "DecoySSHD", "Analyse")}  # fmt: skip
+    offers = {
+        verb: page.locator(f".offer[data-action='{action_index(verb, 'User2')}']")
+        for verb in ("DecoyApache", "DecoySSHD", "Analyse")
+    }
     assert offers["DecoyApache"].is_disabled()
     assert offers["DecoySSHD"].is_enabled()
     assert offers["Analyse"].is_enabled()

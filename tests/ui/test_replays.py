@@ -57,9 +57,13 @@ def test_a_pick_with_what_if_says_how_it_was_chosen(client: Client) -> None:
 
 def test_a_run_and_an_agent_of_one_name_are_two_defenders(client: Client, folder: Path) -> None:
     job = ready(
-        client, policy="run/champion", compare="champion", horizon=10, what_if=False,
+        client,
+        policy="run/champion",
+        compare="champion",
+        horizon=10,
+        what_if=False,
         rules="2.1-leaderboard",
-    )  # fmt: skip
+    )
     told = client.get(f"/api/replays/{job['id']}")
     assert len(told.json["trajectory"]["plays"]) == 2
     assert str(folder).encode() not in told.body
@@ -68,13 +72,21 @@ def test_a_run_and_an_agent_of_one_name_are_two_defenders(client: Client, folder
 @pytest.mark.parametrize(
     "asked",
     [
-        {"policy": "os:getcwd"}, {"policy": "run/../champion"}, {"policy": "run/nothing"},
-        {"policy": "/etc/passwd"}, {"policy": "champion", "compare": "this:that"}, {},
-        {"policy": "champion", "red_agent": "x"}, {"policy": "champion", "horizon": 0},
-        {"policy": "champion", "pick": "x"}, {"policy": "champion", "pick": "worst", "of": 10**9},
-        {"policy": "champion", "out": "x.html"}, {"policy": "greedy"}, {"policy": "Champion+plan"},
+        {"policy": "os:getcwd"},
+        {"policy": "run/../champion"},
+        {"policy": "run/nothing"},
+        {"policy": "/etc/passwd"},
+        {"policy": "champion", "compare": "this:that"},
+        {},
+        {"policy": "champion", "red_agent": "x"},
+        {"policy": "champion", "horizon": 0},
+        {"policy": "champion", "pick": "x"},
+        {"policy": "champion", "pick": "worst", "of": 10**9},
+        {"policy": "champion", "out": "x.html"},
+        {"policy": "greedy"},
+        {"policy": "Champion+plan"},
     ],
-)  # fmt: skip
+)
 def test_what_a_page_may_not_ask_for_is_refused(client: Client, asked: Any) -> None:
     answer = client.post("/api/replays", asked)
     assert answer.status in (400, 404)

@@ -113,10 +113,20 @@ def test_rows_of_a_running_training_come_as_they_are_written(client: Client, fol
 @pytest.mark.parametrize(
     "run",
     [
-        "../outside/secret", "/etc", "..", ".", "", "elsewhere", "first/../../outside0/secret",
-        "first/checkpoints", "FIRST", "first\0", "%2e%2e", "x" * 900,
+        "../outside/secret",
+        "/etc",
+        "..",
+        ".",
+        "",
+        "elsewhere",
+        "first/../../outside0/secret",
+        "first/checkpoints",
+        "FIRST",
+        "first\0",
+        "%2e%2e",
+        "x" * 900,
     ],
-)  # fmt: skip
+)
 def test_no_name_leads_out_of_the_folder(client: Client, run: str) -> None:
     for path in ("/api/run", "/api/run/rows"):
         assert client.get(f"{path}?run={quote(run, safe='')}").status == 404

@@ -28,8 +28,10 @@ RUN = [sys.executable, "-m", "phalanx", "ui"]
 def test_it_prints_one_address_and_ends_well_on_ctrl_c(tmp_path: Path) -> None:
     ran = subprocess.Popen(
         [*RUN, str(tmp_path), "--no-open"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     assert ran.stdout is not None
     line = ran.stdout.readline()
     assert re.fullmatch(
@@ -45,8 +47,10 @@ def test_it_prints_one_address_and_ends_well_on_ctrl_c(tmp_path: Path) -> None:
 def test_ctrl_c_does_not_wait_for_what_is_being_computed(tmp_path: Path) -> None:
     ran = subprocess.Popen(
         [*RUN, str(tmp_path), "--no-open"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     assert ran.stdout is not None
     port, token = re.findall(r":(\d+)/\?token=([\w-]+)", ran.stdout.readline())[0]
     asked = http.client.HTTPConnection("127.0.0.1", int(port), timeout=60)
@@ -68,8 +72,11 @@ def test_ctrl_c_does_not_wait_for_what_is_being_computed(tmp_path: Path) -> None
 def test_without_a_server_it_says_what_to_install(tmp_path: Path) -> None:
     ran = subprocess.run(
         [sys.executable, "-c", WITHOUT, str(tmp_path)],
-        capture_output=True, text=True, check=False, env=dict(os.environ),
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+        env=dict(os.environ),
+    )
     said = "phalanx: the web app needs a server: pip install 'phalanx[ui]'\n"
     assert (ran.stdout, ran.stderr, ran.returncode) == ("", said, 2)
 

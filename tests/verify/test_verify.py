@@ -47,9 +47,11 @@ def test_a_folder_of_folders_is_verified_whole(capsys: pytest.CaptureFixture[str
 
 @pytest.mark.parametrize("rules", [None, *PACKED])
 def test_games_come_with_phalanx(
-    rules: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    rules: str | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["verify", *(["--rules", rules] if rules else [])]) == 0
     which = [rules] if rules else list(PACKED)

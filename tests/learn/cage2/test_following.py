@@ -30,9 +30,13 @@ def one_policy(told: int = CODE_SIZE, secrets: int = TRUTH_SIZE) -> Policy:
 
 
 def make_sampler(
-    orders: Orders, size: int = 300, turns: int = HORIZON, policy: Policy | None = None,
-    threads: int = 1, kind: Any = CompiledSampler,
-) -> Any:  # fmt: skip
+    orders: Orders,
+    size: int = 300,
+    turns: int = HORIZON,
+    policy: Policy | None = None,
+    threads: int = 1,
+    kind: Any = CompiledSampler,
+) -> Any:
     batch = Batch(size, red_agent="meander", horizon=HORIZON, seed=9, num_threads=threads)
     network = policy or one_policy()
     options: dict[str, Any] = {"useful": np.ones(NUM_ACTIONS, np.bool_), "orders": orders}
