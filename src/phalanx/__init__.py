@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from phalanx.envs.making import make_pool
     from phalanx.play.evaluate import evaluate
     from phalanx.play.plan import load_defender
-    from phalanx.show.replay import replay
+    from phalanx.show.replay.replay import replay
     from phalanx.training.config import TrainConfig
     from phalanx.training.folder import read_table
     from phalanx.training.loop import train
@@ -35,7 +35,7 @@ _HOMES = {
     "make_pool": "phalanx.envs.making",
     "open_run": "phalanx.training.saved_run",
     "read_table": "phalanx.training.folder",
-    "replay": "phalanx.show.replay",
+    "replay": "phalanx.show.replay.replay",
     "train": "phalanx.training.loop",
 }
 

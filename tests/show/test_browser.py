@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from phalanx.show.page import page
+from phalanx.show.drawing.page import page
 from tests.browser import OpenPage, absent, find_chromium, watch
 
 pytestmark = pytest.mark.browser

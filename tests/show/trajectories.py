@@ -4,8 +4,8 @@ import copy
 import random
 from typing import Any
 
-from phalanx.show.page import page
-from phalanx.show.viewer import REPLAY_PAGE, VIEWER_SCRIPTS, VIEWER_STYLES
+from phalanx.show.drawing.page import page
+from phalanx.show.replay.viewer import REPLAY_PAGE, VIEWER_SCRIPTS, VIEWER_STYLES
 
 VERBS = ("Analyse", "Remove", "DecoyApache", "DecoyHarakaSMPT", "DecoyTomcat", "Restore")
 DECOYS = ("Apache", "HarakaSMPT", "Tomcat")

@@ -50,7 +50,7 @@ COMMANDS = {
     ),
     "replay": Command(
         "Write an episode as one HTML file that shows it turn by turn, and where it went wrong.",
-        "show.replay_config:ReplayConfig",
+        "show.replay.config:ReplayConfig",
         "phalanx replay champion --red-agent meander --pick worst --out episode.html",
     ),
     "ui": Command(
@@ -80,12 +80,12 @@ COMMANDS = {
     ),
     "compare": Command(
         "Which run is better, by how much, and how sure that is.",
-        "show.compare_config:CompareConfig",
+        "show.compare.config:CompareConfig",
         "phalanx compare runs/first runs/second --out compare.html",
     ),
     "report": Command(
         "Write runs as one HTML page: curves with intervals, speed, scores, episodes, settings.",
-        "show.report_config:ReportConfig",
+        "show.report.config:ReportConfig",
         "phalanx report runs/first --out report.html",
     ),
     "export": Command(
@@ -100,7 +100,7 @@ COMMANDS = {
     ),
     "profile": Command(
         "Show where the time of a training goes, in each thread and process, and what to try.",
-        "show.profile_config:ProfileConfig",
+        "show.profile.config:ProfileConfig",
         "phalanx profile --env CartPole-v1 --num-workers 2 --trace-file trace.json",
     ),
     "bench": Command(

@@ -9,12 +9,12 @@ from rich.text import Text
 
 from phalanx.display import new_table, plus_minus, span
 from phalanx.files import write_json, write_text
-from phalanx.show.chart import check_installed
-from phalanx.show.compare import Comparison, Standing, compare, flat
-from phalanx.show.compare_config import CompareConfig
-from phalanx.show.compare_scores import ALL
-from phalanx.show.compare_words import remarks, verdicts
-from phalanx.show.learning import Learnt, axes_of, read_learnt, stops
+from phalanx.show.compare.compare import Comparison, Standing, compare, flat
+from phalanx.show.compare.config import CompareConfig
+from phalanx.show.compare.learning import Learnt, axes_of, read_learnt, stops
+from phalanx.show.compare.scores import ALL
+from phalanx.show.compare.words import remarks, verdicts
+from phalanx.show.drawing.chart import check_installed
 
 LEAST_WIDTH = 110
 
@@ -37,7 +37,7 @@ def main(config: CompareConfig) -> int:
     if config.json is not None:
         write_json(config.json, found.as_dict())
     if config.out is not None:
-        from phalanx.show.compare_page import compare_page
+        from phalanx.show.compare.page import compare_page
 
         write_text(config.out, compare_page(found))
         print(f"{config.out}: open it in a browser")

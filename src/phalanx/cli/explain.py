@@ -24,7 +24,7 @@ def main(config: ExplainConfig) -> int:
     """The command: tables for each attacker, and JSON and a picture if asked for."""
     figure = None
     if config.plot is not None:
-        from phalanx.show.figure import blank_figure
+        from phalanx.show.drawing.figure import blank_figure
 
         figure = blank_figure()
     total = config.episodes * config.horizon * len(config.red_agent)
@@ -48,8 +48,8 @@ def main(config: ExplainConfig) -> int:
         }
         write_json(config.json, facts)
     if config.plot is not None:
-        from phalanx.show.explain_picture import draw_explanations
-        from phalanx.show.figure import save_picture
+        from phalanx.show.drawing.explain_picture import draw_explanations
+        from phalanx.show.drawing.figure import save_picture
 
         title = f"What {config.target} does, and what that costs (rules {config.played.rules})"
         draw_explanations(figure, title, told)

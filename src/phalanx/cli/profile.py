@@ -8,11 +8,11 @@ from rich.console import Console
 from phalanx.display import new_table, progress_display
 from phalanx.files import write_json, write_text
 from phalanx.machine import describe_machine
-from phalanx.show.bottleneck import CROWDED, Verdict, bottleneck
-from phalanx.show.profile import Profile, profile
-from phalanx.show.profile_config import ProfileConfig
-from phalanx.show.python_functions import Function, most_expensive
-from phalanx.show.trace_file import Trace
+from phalanx.show.profile.bottleneck import CROWDED, Verdict, bottleneck
+from phalanx.show.profile.config import ProfileConfig
+from phalanx.show.profile.profile import Profile, profile
+from phalanx.show.profile.python_functions import Function, most_expensive
+from phalanx.show.profile.trace_file import Trace
 from phalanx.stopwatch import PARTS
 
 FUNCTIONS = 20
@@ -27,7 +27,7 @@ def main(config: ProfileConfig) -> int:
         task = display.add_task("starting", total=None, note="")
         seen = profile(config, trace, lambda phase: display.update(task, description=phase))
     verdict = bottleneck(seen)
-    costly = most_expensive(seen.functions, FUNCTIONS, but="show/profile.py")
+    costly = most_expensive(seen.functions, FUNCTIONS, but="show/profile/profile.py")
     show(seen, verdict, costly)
     if trace is not None and config.trace_file is not None:
         write_text(config.trace_file, json.dumps(trace.as_events()) + "\n")

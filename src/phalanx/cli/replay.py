@@ -3,8 +3,8 @@
 import sys
 
 from phalanx.play.players import open_players, remarks
-from phalanx.show.replay import play_and_record
-from phalanx.show.replay_config import ReplayConfig
+from phalanx.show.replay.config import ReplayConfig
+from phalanx.show.replay.replay import play_and_record
 
 
 def main(config: ReplayConfig) -> int:

@@ -1,9 +1,9 @@
 """The command `phalanx report`: runs as one HTML page."""
 
 from phalanx.files import write_text
-from phalanx.show.chart import check_installed
-from phalanx.show.report import report_page
-from phalanx.show.report_config import ReportConfig
+from phalanx.show.drawing.chart import check_installed
+from phalanx.show.report.config import ReportConfig
+from phalanx.show.report.report import report_page
 
 
 def main(config: ReportConfig) -> int:

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from phalanx.display import new_table, plus_minus, span
 from phalanx.settings.fields import OneOf, checked
-from phalanx.show.runs import COLUMNS, RunRow, list_runs, sorted_rows
+from phalanx.show.runs.runs import COLUMNS, RunRow, list_runs, sorted_rows
 
 WORDS = ("run", "state", "game", "note")
 STYLES = {"running": "cyan", "failed": "red", "crashed": "red", "damaged": "red"}

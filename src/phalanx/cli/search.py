@@ -57,7 +57,7 @@ def main(config: SearchConfig) -> int:
 def draw(found: Search) -> None:
     """The plots, where matplotlib is installed."""
     try:
-        from phalanx.show.search_pictures import draw_search
+        from phalanx.show.drawing.search_pictures import draw_search
 
         draw_search(found.folder.path)
     except MissingError as error:

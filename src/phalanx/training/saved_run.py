@@ -48,7 +48,7 @@ class RunTables:
     def plot(self) -> Any:
         """Returns and where the time went, as a matplotlib figure that a notebook shows."""
         # By its name, as `recipe.py` does it: pictures are in a room above this one.
-        return import_module("phalanx.show.run_picture").draw_run(self)
+        return import_module("phalanx.show.drawing.run_picture").draw_run(self)
 
 
 class SavedRun(RunTables):

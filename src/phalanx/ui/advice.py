@@ -16,7 +16,7 @@ from phalanx.cage2.history import History
 from phalanx.cage2.rules.observation import NUM_BITS
 from phalanx.play.trained import TrainedDefender, load_defender
 from phalanx.play.what_if import LEAST_STATE, Knowledge, Question, WhatIf
-from phalanx.show.policy_view import PolicyView
+from phalanx.show.replay.policy_view import PolicyView
 from phalanx.statistics import interval
 from phalanx.ui.live_game import LiveGame
 

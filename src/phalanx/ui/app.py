@@ -8,8 +8,8 @@ from starlette.applications import Starlette
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from phalanx.show.page import asset, text
-from phalanx.show.viewer import VIEWER_SCRIPTS, VIEWER_STYLES
+from phalanx.show.drawing.page import asset, text
+from phalanx.show.replay.viewer import VIEWER_SCRIPTS, VIEWER_STYLES
 from phalanx.ui.asked import HANDLERS, NotHere, answers
 from phalanx.ui.choices import choices
 from phalanx.ui.games import Games

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs
 
-from phalanx.show.page import asset
+from phalanx.show.drawing.page import asset
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]

@@ -17,7 +17,7 @@ from phalanx.cage2.rules.scenario import (
     VERBS,
 )
 from phalanx.cage2.settings import checked_seed, red_agent_weights, rule_set_number, whole
-from phalanx.show.trajectory import Recorder
+from phalanx.show.replay.trajectory import Recorder
 
 MOST_TURNS = 500  # that anybody would play by hand
 PLAYER = "you"

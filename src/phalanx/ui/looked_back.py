@@ -8,8 +8,8 @@ import numpy as np
 
 from phalanx.cage2.batch import Batch
 from phalanx.play.trained import load_defender
-from phalanx.show.episode import Episode
-from phalanx.show.regret import look_back
+from phalanx.show.replay.episode import Episode
+from phalanx.show.replay.regret import look_back
 from phalanx.ui.advice import CHAMPIONS
 from phalanx.ui.jobs import Tell
 from phalanx.ui.live_game import PLAYER, LiveGame

@@ -7,8 +7,8 @@ from phalanx.agents import AGENTS
 from phalanx.cage2.defenders import DEFENDERS
 from phalanx.errors import ConfigError, choices
 from phalanx.play.players import open_players, remarks
-from phalanx.show.replay import Replay, record_plays
-from phalanx.show.replay_config import ReplayConfig
+from phalanx.show.replay.config import ReplayConfig
+from phalanx.show.replay.replay import Replay, record_plays
 from phalanx.ui.jobs import Jobs, Tell
 from phalanx.ui.looked_back import share_of
 from phalanx.ui.run_views import RunViews

@@ -8,8 +8,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from phalanx.show.runs import RunRow, find_runs, is_at_work, read_run, read_summary
-from phalanx.show.settings_told import told_settings
+from phalanx.show.runs.runs import RunRow, find_runs, is_at_work, read_run, read_summary
+from phalanx.show.runs.settings_told import told_settings
 from phalanx.training.folder import MADE, TABLES
 from phalanx.ui.asked import NotHere
 from phalanx.ui.new_rows import NewRows, new_rows

@@ -8,12 +8,12 @@ from phalanx.errors import ConfigError
 from phalanx.play.cells import play_cells
 from phalanx.play.evaluate_config import EvaluateConfig
 from phalanx.play.scores import Scores
-from phalanx.show.chart import check_installed
-from phalanx.show.compare import compare
-from phalanx.show.compare_config import CompareConfig
-from phalanx.show.compare_page import compare_page
-from phalanx.show.report import report_page
-from phalanx.show.report_config import ReportConfig
+from phalanx.show.compare.compare import compare
+from phalanx.show.compare.config import CompareConfig
+from phalanx.show.compare.page import compare_page
+from phalanx.show.drawing.chart import check_installed
+from phalanx.show.report.config import ReportConfig
+from phalanx.show.report.report import report_page
 from phalanx.ui.jobs import Jobs, Tell
 from phalanx.ui.run_views import RunViews
 

@@ -1,0 +1,1 @@
+"""Which runs are better, and how sure that is."""

@@ -1,0 +1,1 @@
+"""Pages, charts and pictures: what all that is shown is drawn with."""

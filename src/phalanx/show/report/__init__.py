@@ -1,0 +1,1 @@
+"""Runs, searches and sweeps as one page."""

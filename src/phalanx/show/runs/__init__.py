@@ -1,0 +1,1 @@
+"""What the folders of runs tell: the list, settings, tables and curves."""
