@@ -66,6 +66,17 @@ MAY_IMPORT: dict[str, set[str]] = {
 }
 
 
+# Within show/: web/ has no code.
+SHOW_MAY_IMPORT: dict[str, set[str]] = {
+    "runs": set(),
+    "profile": set(),
+    "drawing": {"runs"},
+    "replay": {"runs", "drawing"},
+    "compare": {"runs", "drawing"},
+    "report": {"runs", "drawing", "replay", "compare"},
+}
+
+
 def room_of(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
@@ -80,6 +91,20 @@ def test_rooms_import_only_what_lies_below_them(path: Path) -> None:
     elif room in ROOT:
         ours = {name.split(".")[1] for name in imported(path) if name.startswith("phalanx.")}
         assert ours - {"__version__"} <= ROOT
+
+
+@pytest.mark.parametrize("room", SHOW_MAY_IMPORT)
+def test_what_people_look_at_is_built_of_smaller_rooms(room: str) -> None:
+    files = list((PACKAGE / "show" / room).glob("*.py"))
+    assert files
+    for path in files:
+        ours = {n.split(".")[2] for n in imported(path) if n.startswith("phalanx.show.")}
+        assert ours <= SHOW_MAY_IMPORT[room] | {room}, path
+
+
+def test_nothing_lies_beside_the_rooms_of_what_people_look_at() -> None:
+    there = {path.name for path in (PACKAGE / "show").iterdir()} - {"__init__.py", "__pycache__"}
+    assert there == {*SHOW_MAY_IMPORT, "web"}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)

@@ -22,18 +22,7 @@ from phalanx.envs.starter import Started, environment
 from phalanx.envs.trial import try_first
 from phalanx.errors import ConfigError, WorkerError
 from phalanx.importing import command_for
-from phalanx.learn.a3c import (
-    A3C,
-    BEATS,
-    BEGIN,
-    ELAPSED_MS,
-    EPISODES,
-    EPISODES_BEFORE,
-    STEPS,
-    STEPS_BEFORE,
-    STOP,
-    Shared,
-)
+from phalanx.learn import a3c
 from phalanx.learn.ppo import PPOSettings
 from phalanx.machine import count_cores
 from phalanx.system import LINUX, kill, unnamed_file
@@ -87,8 +76,8 @@ def on_shared_weights(
         theirs, trial.observations.space, trial.actions.space, network
     )
     memory_fd = unnamed_file()
-    shared = Shared(memory_fd, stepper.size, num_workers, n_envs)
-    learner = A3C(stepper, settings_of(PPOSettings, config), shared, bring=True)
+    shared = a3c.Shared(memory_fd, stepper.size, num_workers, n_envs)
+    learner = a3c.A3C(stepper, settings_of(PPOSettings, config), shared, bring=True)
     setup = Setup(0, num_workers, n_envs, theirs, network, memory_fd, stepper.size, 0)
     workers = SharedWorkers(setup, shared, threads)
     note = f"{n_envs} environments; {num_workers} workers on {cores} cores, {threads} threads each"
@@ -116,7 +105,7 @@ class Running:
 class SharedWorkers:
     """The processes. `hear` tells what they did; a dead one is told of and replaced."""
 
-    def __init__(self, setup: Setup, shared: Shared, threads: int) -> None:
+    def __init__(self, setup: Setup, shared: a3c.Shared, threads: int) -> None:
         self._setup, self.shared, self._threads = setup, shared, threads
         self.num_workers = setup.num_workers
         self.samplers = [self]  # the run asks us for what it asks of samplers in its own process
@@ -167,21 +156,21 @@ class SharedWorkers:
 
     def go_on_from(self, episodes: int, steps: int) -> None:
         """What was done before, by workers that are no more."""
-        self.shared.counters[EPISODES_BEFORE] = episodes
-        self.shared.counters[STEPS_BEFORE] = steps
+        self.shared.counters[a3c.EPISODES_BEFORE] = episodes
+        self.shared.counters[a3c.STEPS_BEFORE] = steps
 
     def tell_time(self, elapsed_s: float) -> None:
         """How long the run has taken, which `--duration` has schedules follow."""
-        self.shared.counters[ELAPSED_MS] = int(1000 * elapsed_s)
+        self.shared.counters[a3c.ELAPSED_MS] = int(1000 * elapsed_s)
 
     def hear(self) -> list[UpdateRecord]:
         """What was done since; waits for something, but not for long."""
-        self.shared.counters[BEGIN] = 1
+        self.shared.counters[a3c.BEGIN] = 1
         return self._attend(TICK_S)
 
     def finish(self) -> list[UpdateRecord]:
         """Let all finish what they are at, if it does not take long; then nobody moves."""
-        self.shared.counters[STOP] = 1
+        self.shared.counters[a3c.STOP] = 1
         records, deadline = [], time.monotonic() + STOP_S
         while any(one.ready and not one.done for one in self._running.values()):
             records += self._attend(0.02)
@@ -244,7 +233,8 @@ class SharedWorkers:
         """End workers that take too long to begin, or whose environment hangs in a step."""
         now = time.monotonic()
         for worker, one in self._running.items():
-            beats, limit_s = int(self.shared.lines[worker, BEATS]), self._setup.config.step_timeout
+            beats = int(self.shared.lines[worker, a3c.BEATS])
+            limit_s = self._setup.config.step_timeout
             if one.verdict is not None:
                 continue
             if not one.ready:
@@ -269,14 +259,14 @@ class SharedWorkers:
             said = f"failed: {one.failure[0]}", one.failure[1]
         one.started.close()
         del self._running[worker]
-        if one.failure is not None and not self.shared.counters[BEGIN]:
+        if one.failure is not None and not self.shared.counters[a3c.BEGIN]:
             raise ConfigError(one.failure[0])
         if one.failure is not None and one.failure[2]:
             raise WorkerError(one.failure[0])
         # What it did and did not tell is played again by others.
         own = self.shared.lines[worker]
-        own[STEPS], own[EPISODES] = self._told[worker]
-        own[BEATS] = 0
+        own[a3c.STEPS], own[a3c.EPISODES] = self._told[worker]
+        own[a3c.BEATS] = 0
         block = block_of(worker, self._setup.n_envs, self.num_workers)
         self._log(dead_worker(worker, code, said, words, lost=tuple(block)))
         if not self.shared.stopped:
