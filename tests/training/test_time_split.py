@@ -13,8 +13,8 @@ from phalanx.training.checkpoint import save_checkpoint
 from phalanx.training.config import TrainConfig
 from phalanx.training.folder import RunFolder, Table, read_table
 from phalanx.training.loop import train
-from phalanx.training.run import IN_ROWS
 from phalanx.training.time_split import is_split, old_split_as_new
+from phalanx.training.update_record import IN_ROWS
 
 GAME: dict[str, Any] = {
     "num_envs": 64,
@@ -85,7 +85,7 @@ def test_the_time_of_checkpoints_is_logging(
         time.sleep(0.2)
         save_checkpoint(path, arrays, facts)
 
-    monkeypatch.setattr("phalanx.training.run.save_checkpoint", slowly)
+    monkeypatch.setattr("phalanx.training.checkpoint.save_checkpoint", slowly)
     run = train(TrainConfig(output_dir=tmp_path, name="run", **GAME | {"checkpoint_every": 2}))
     assert run.seconds["logging"] > 0.4
 

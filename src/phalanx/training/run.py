@@ -17,14 +17,7 @@ from phalanx.errors import CheckpointError, RunError
 from phalanx.learn.rollout import Arrays, Facts, Rollout, columns_of
 from phalanx.settings.fields import check_same
 from phalanx.stopwatch import IDLE, LEARNING, LOGGING, WAITING, Stopwatch, difference
-from phalanx.training.checkpoint import (
-    GAMES,
-    RECENT,
-    TABLES,
-    last_checkpoint,
-    load_checkpoint,
-    save_checkpoint,
-)
+from phalanx.training import checkpoint
 from phalanx.training.config import TrainConfig
 from phalanx.training.folder import RunFolder
 from phalanx.training.recipe import Network, open_recipe
@@ -46,7 +39,6 @@ LONGEST_TEXT = 50_000  # of a traceback: readers of CSV have a limit
 FAULT_COLUMNS = ("update", "env", "worker", "exit_code", "signal", "lost", "what", "traceback")
 EPISODE_COLUMNS = ("update", "env", "kind", "length", "return")
 COUNTED = ("updates", "episodes", "steps")  # goes on from a checkpoint
-IN_ROWS = ("simulator", "policy", "copying", "waiting", "logging")  # parts that updates.csv has
 TOLD_EVERY_S = 0.1  # least time between two rows for TensorBoard and trackers
 REPLAYED = 16  # past rollouts that --replay chooses from
 
@@ -74,7 +66,7 @@ class Run(RunTables):
         if self.workers is None:
             self.source.time_by(self.watch)
         self.compile_s = 0.0  # before the first update, and in none of these seconds
-        self.recent: deque[Episode] = deque(maxlen=RECENT)
+        self.recent: deque[Episode] = deque(maxlen=checkpoint.RECENT)
         self.schedule_progress = 0.0  # that of the last update: what its schedules went by
         self._began, self._ended, self._before_s = time.monotonic(), math.inf, 0.0
         self.opened = time.perf_counter()
@@ -214,11 +206,7 @@ class Run(RunTables):
             "entropy_weight": update.entropy_weight,
             **self.extension.schedules(self.schedule_progress),
             **update.metrics,
-            "lag": max(update.lags),
-            "dropped_steps": update.dropped,
-            "collect_s": update.collect_s,
-            "learn_s": update.learn_s,
-            **{f"{part}_s": update.split[part] for part in IN_ROWS},
+            **update.costs,
             "elapsed_s": self.elapsed_s,
             "wall_time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         }
@@ -320,9 +308,9 @@ class Run(RunTables):
             "config": self.config.as_dict(),
             "elapsed_s": self.elapsed_s,
             "recent": list(self.recent),
-            "tables": {name: self.folder.table(name).size() for name in TABLES},
+            "tables": {name: self.folder.table(name).size() for name in checkpoint.TABLES},
         }
-        save_checkpoint(self.folder.checkpoint, arrays, facts)
+        checkpoint.save_checkpoint(self.folder.checkpoint, arrays, facts)
         self.watch.lap()
 
     def _saved(self) -> tuple[Arrays, Facts]:
@@ -330,7 +318,7 @@ class Run(RunTables):
         arrays, facts = self.learner.save()
         if isinstance(self.source, InStep):
             for name, array in self.sampler.save().items():
-                arrays[f"{GAMES}{name}"] = array
+                arrays[f"{checkpoint.GAMES}{name}"] = array
         if self.taught is not None:
             arrays |= self.taught.save()
         return arrays | self._saved_beside(), facts
@@ -345,7 +333,7 @@ class Run(RunTables):
 
     def begin_with(self, path: Path) -> None:
         """Begin with what another run has learnt; with its optimiser, if the file has that too."""
-        arrays, facts = load_checkpoint(last_checkpoint(path))
+        arrays, facts = checkpoint.load_checkpoint(checkpoint.last_checkpoint(path))
         mine, my_facts = self.learner.save()
         if misfits(arrays, mine | self.learner.stepper.optimiser()):
             raise CheckpointError(
@@ -363,9 +351,13 @@ class Run(RunTables):
     def load(self) -> None:
         """Continue from the last checkpoint; one that does not fit is refused in one line."""
         template = self._saved()[0] | self.learner.stepper.optimiser()
-        arrays, facts = load_checkpoint(self.folder.checkpoint, template)
+        arrays, facts = checkpoint.load_checkpoint(self.folder.checkpoint, template)
         check_same_settings(self.folder.path, self.config, facts)
-        games = {k.removeprefix(GAMES): v for k, v in arrays.items() if k.startswith(GAMES)}
+        games = {
+            k.removeprefix(checkpoint.GAMES): v
+            for k, v in arrays.items()
+            if k.startswith(checkpoint.GAMES)
+        }
         try:
             self.learner.load(arrays, facts)
             if isinstance(self.source, InStep):
@@ -378,7 +370,7 @@ class Run(RunTables):
             self.watch.seconds |= old_split_as_new(facts["seconds"])
             self._logged_s = self.seconds[LOGGING]
             self.recent.extend(Episode(*values) for values in facts["recent"])
-            for name in TABLES:
+            for name in checkpoint.TABLES:
                 self.folder.table(name).cut(facts["tables"][name])
         except _UNFIT as error:
             raise CheckpointError(

@@ -9,6 +9,8 @@ import numpy as np
 
 from phalanx.learn.rollout import Rollout
 
+IN_ROWS = ("simulator", "policy", "copying", "waiting", "logging")  # parts that updates.csv has
+
 
 class Episode(NamedTuple):
     """One that ended."""
@@ -44,6 +46,13 @@ class UpdateRecord(NamedTuple):
     learn_s: float
     split: dict[str, float]
     """seconds by part"""
+
+    @property
+    def costs(self) -> dict[str, float]:
+        """What it took, as updates.csv has it."""
+        lost = {"lag": max(self.lags), "dropped_steps": self.dropped}
+        spent = {"collect_s": self.collect_s, "learn_s": self.learn_s}
+        return lost | spent | {f"{part}_s": self.split[part] for part in IN_ROWS}
 
 
 def episodes_of(rollout: Rollout, kinds: Sequence[str], first_env: int = 0) -> list[Episode]:
