@@ -22,6 +22,7 @@ AHEAD = np.stack([RANKS[:, a] < RANKS[:, b] for a, b in itertools.combinations(r
 KENDALL = (AHEAD[:, None] != AHEAD[None]).mean(-1)
 ALL = np.ones(120, np.bool_)
 NOTHING = np.zeros(0)
+NONE = np.zeros((0, 0))
 
 
 def draw(scale: float, length: float, rng: np.random.Generator) -> Floats:
@@ -221,12 +222,12 @@ def test_pending_workflows_are_as_if_measured_at_their_mean() -> None:
 
 
 def test_chance_of_passing_is_that_of_a_normal_value() -> None:
-    posterior = Posterior(np.array([0.8, 0.9, 1.0]), np.array([0.1, 0.1, 0.05]), 1, 1, 0)
+    posterior = Posterior(np.array([0.8, 0.9, 1.0]), np.array([0.1, 0.1, 0.05]), NONE, 1, 1, 0)
     assert np.allclose(chance_of_passing(posterior, 0.9), [0.158655, 0.5, 0.977250], atol=1e-6)
 
 
 def test_bounds_are_mean_plus_doubt_and_a_failure_is_worth_the_worst() -> None:
-    posterior = Posterior(np.array([1.0, 2.0, 3.0]), np.array([0.5, 1.0, 0.1]), 1, 1, 0)
+    posterior = Posterior(np.array([1.0, 2.0, 3.0]), np.array([0.5, 1.0, 0.1]), NONE, 1, 1, 0)
     assert np.allclose(upper_bounds(posterior, 2.0), [2, 4, 3.2])
     assert np.allclose(upper_bounds(posterior, 2.0, np.array([1, 0.5, 0])), [2, 2, 0])
 
@@ -334,3 +335,31 @@ def test_thirty_guided_tries_beat_thirty_random_ones() -> None:
     assert chance.min() > 0
     assert np.mean(guided < chance) >= 0.9
     assert guided.mean() < chance.mean() / 3
+
+
+def test_errors_that_are_not_independent_are_told_as_a_matrix() -> None:
+    """With the inverse of the whole matrix; and the covariance of two orders is told, too."""
+    rng = np.random.default_rng(3)
+    visited = rng.permutation(120)[:20]
+    noise = 0.2 * np.exp(-KENDALL[np.ix_(visited, visited)] / 0.8) + 0.05 * np.eye(20)
+    y = draw(1, 0.4, rng)[visited] + rng.multivariate_normal(np.zeros(20), noise)
+    found = fit(KENDALL, visited, y, noise)
+    kernel = found.scale**2 * np.exp(-KENDALL / found.length)
+    inverse = np.linalg.inv(kernel[np.ix_(visited, visited)] + noise)
+    level = (inverse @ y).sum() / inverse.sum()
+    near = kernel[:, visited]
+    left = 1 - near @ inverse.sum(axis=0)
+    covariance = kernel - near @ inverse @ near.T + np.outer(left, left) / inverse.sum()
+    np.testing.assert_allclose(found.mean, level + near @ inverse @ (y - level), atol=1e-9)
+    np.testing.assert_allclose(found.covariance, covariance, atol=1e-9)
+    np.testing.assert_allclose(found.std, np.sqrt(np.diag(covariance)), atol=1e-9)
+
+
+def test_a_diagonal_matrix_of_errors_is_as_good_as_its_diagonal() -> None:
+    rng = np.random.default_rng(4)
+    visited, noise = rng.permutation(120)[:15], rng.uniform(0.1, 0.3, 15)
+    y = draw(1, 0.4, rng)[visited]
+    one = fit(KENDALL, visited, y, noise, pending=[7])
+    other = fit(KENDALL, visited, y, np.diag(noise), pending=[7])
+    np.testing.assert_allclose(other.mean, one.mean, atol=1e-9)
+    np.testing.assert_allclose(other.covariance, one.covariance, atol=1e-9)

@@ -33,16 +33,17 @@ from phalanx.search.logs import (
     read_shard,
     read_summary,
 )
+from phalanx.search.measurer import CONFIRM, FINAL
 from phalanx.search.search import Search, search
 from phalanx.search.surrogate import Surrogate, Visit
-from phalanx.search.trainer import CONFIRM, FINAL, Trainer
+from phalanx.search.trainer import Trainer
 
 pytestmark = pytest.mark.slow
 SMALL: dict[str, Any] = {
     "num_envs": 40, "horizon": 20, "update_steps": 20, "hidden": (8,), "observation": "bits",
     "total_episodes": 4000, "measure_episodes": 60, "final_episodes": 50, "confirm_episodes": 80,
     "finalists": 3, "k_epochs": 1, "minibatch_size": 400, "compliance_threshold": 0.05,
-    "max_episodes": 0, "finish_share": 0.25,
+    "max_episodes": 0, "finish_share": 0.25, "exhaustive": False,
 }  # fmt: skip
 
 

@@ -56,6 +56,11 @@ def order_number(order: Sequence[int]) -> int:
     return int(np.flatnonzero((np.array(order) == ORDERS).all(axis=1))[0])
 
 
+def reverse_of(number: int) -> int:
+    """The order that has the least urgent type first."""
+    return order_number(ORDERS[number][::-1].tolist())
+
+
 def order_name(number: int) -> str:
     """`defender,op_server,enterprise,op_host,user`."""
     return ",".join(UNIT_TYPES[unit] for unit in ORDERS[number])

@@ -1,15 +1,19 @@
-"""The command `phalanx search`: a live table of the best orders, and the last table."""
+"""The command `phalanx search`: a live table of the best orders, the decision, the last table."""
 
 import sys
+from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from phalanx.cage2.workflow import order_name, short_name
+from phalanx.cage2.workflow import order_name, parse_order, short_name
 from phalanx.display import new_table, plus_minus, progress_display
 from phalanx.errors import MissingError
 from phalanx.search.config import SearchConfig
+from phalanx.search.logs import read_summary
 from phalanx.search.search import Search, search
+from phalanx.search.words import asked, in_words, read_decision
 from phalanx.statistics import half_width
 from phalanx.training.cage2_extension import compliance_in_words, compliance_of, passes_gate
 from phalanx.training.run import Run
@@ -21,7 +25,10 @@ SURE = 1.96  # standard deviations that the 95 % interval of a Gaussian belief r
 
 
 def main(config: SearchConfig) -> int:
-    """Search with a live table, then say who won and by how much."""
+    """Search with a live table, then say what may be best, who won, and by how much."""
+    if config.ask is not None and config.resume is not None and is_decided(config.resume):
+        tell_asked(read_decision(config.resume), config.ask)
+        return 0
     with progress_display(None) as progress:
         task = progress.add_task("searching", total=None, note="")
 
@@ -36,8 +43,10 @@ def main(config: SearchConfig) -> int:
             )
 
         found = search(config, heard)
+    judged = found.summary()["judged"]
     print(
-        f"{found.episodes:,} episodes in {found.seconds:.0f} s, {len(found.visits)} of "
+        f"{found.episodes:,} episodes{f' and {judged:,} judged' if judged else ''} in "
+        f"{found.seconds:.0f} s, {len(found.visits)} of "
         f"{len(found.config.candidates())} orders tried; folder {found.folder.path}"
     )
     if found.stopped:
@@ -49,9 +58,49 @@ def main(config: SearchConfig) -> int:
     if found.config.parts > 1:
         show_shard(found)
         return 0
+    if found.decision is not None:
+        show_decision(found.decision)
     show_results(found)
     draw(found)
+    if config.ask is not None and found.decision is not None:
+        tell_asked(found.decision, config.ask)
     return 0
+
+
+def is_decided(folder: Path) -> bool:
+    """Whether a search has come to its end, so that a question needs no more games."""
+    return (folder / "decision.json").is_file() and read_summary(folder)["state"] == "finished"
+
+
+def tell_asked(decision: dict[str, Any], order: str) -> None:
+    for sentence in asked(decision, parse_order(order)):
+        print(sentence)
+
+
+def show_decision(decision: dict[str, Any]) -> None:
+    """For each attacker the orders that cost least; then all of it in words."""
+    for name, side in decision["against"].items():
+        good = [order for order in side["orders"] if order["can_be_followed"]]
+        ranked = sorted(good, key=lambda order: (order["cost"], order["workflow"]))
+        rows = [
+            [
+                short_name(order["workflow"]), str(order["workflow"]), f"{order['return']:.2f}",
+                f"{order['cost']:.2f}", f"{order['low']:.2f} to {order['high']:.2f}",
+                "yes" if order["may_be_best"] else "no", _share(order["compliance"]),
+                _share(order["reverse_compliance"]),
+            ]
+            for order in ranked[:SHOWN]
+        ]  # fmt: skip
+        title = f"against {name}: what orders cost in points, {len(rows)} of {len(good)}"
+        columns = ("workflow", "number", "return", "cost", "95 % bounds", "may be best",
+                   "compliance", "by reverse")  # fmt: skip
+        Console(width=100).print(new_table(title, columns, rows, words=("workflow",)))
+    for sentence in in_words(decision):
+        print(sentence)
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1%}"
 
 
 def draw(found: Search) -> None:
@@ -147,7 +196,7 @@ def show_results(found: Search) -> None:
         f"the gate (compliance {config.compliance_threshold:.0%}, {config.min_fixes:g} fixes an "
         "episode)"
     )
-    if not any(passes_gate(row, config) for row in found.finals):
+    if not any(visit.passed for visit in found.visits):
         print(
             f"no order passed {gate}: the winner is the best of those that came nearest; more "
             "--alignment-lambda or --total-episodes may help"
@@ -156,7 +205,10 @@ def show_results(found: Search) -> None:
         print(f"the winner passed {gate} in the finals, but not in this table")
     if found.difference is not None:
         d = found.difference
+        each = int(config.total_episodes or 0)
+        if found.judges_all:
+            each = config.school_episodes + config.finish_episodes
         print(
-            f"winner minus the learner without workflows, at {config.total_episodes:,} episodes "
+            f"winner minus the learner without workflows, at {each:,} episodes "
             f"each and on the same dice: {d['mean']:+.2f} ± {d['high'] - d['mean']:.2f}"
         )

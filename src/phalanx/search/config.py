@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from phalanx.cage2.settings import OBSERVATIONS
-from phalanx.cage2.workflow import ALIGNMENTS, NUM_ORDERS
+from phalanx.cage2.workflow import ALIGNMENTS, NUM_ORDERS, parse_order
 from phalanx.errors import ConfigError
 from phalanx.machine import count_cores
 from phalanx.settings.fields import (
@@ -26,32 +26,39 @@ SPENDING = ("school_share", "finish_share")
 @checked
 @dataclass(frozen=True, kw_only=True)
 class SearchConfig(TrainConfig):
-    """Find the order of repair with the best return among those that a policy can follow.
+    """In which order to repair? Say which orders may be best, and what each of the others costs.
 
-    One network first learns all 120 orders (or, with --policy separate, the first one). Then orders
-    are measured one after the other, chosen by a Gaussian process; the best few are played again on
-    fresh dice, the winner is trained further on its own order, and at the end it is played beside
-    the runners-up and beside the same learner without workflows. All flags of phalanx train that
-    concern CAGE-2 and PPO can be given too; --help-all has them.
+    Five networks learn all 120 orders, each from a seed of its own, and five learn without any
+    order. All orders are judged on common dice; what the five differ in tells how much is luck.
+    Then the winner is trained further on its own order. With --exhaustive false, or --policy
+    separate, orders are measured one after the other, chosen by a Gaussian process. All flags of
+    phalanx train that concern CAGE-2 and PPO can be given too; --help-all has them.
     """
 
     section("search")
     red_agent: str = "b_line"
-    """attacker: b_line, meander, sleep, b_line_detour, meander_rescan, coin, or a mixture"""
+    """attacker: b_line, meander, sleep, b_line_detour, meander_rescan, coin; or several, such as
+    b_line,meander: a ranking against each, the mixture, and the worst case"""
     observation: Annotated[str, OneOf(*OBSERVATIONS)] = "history"
     """what the actor sees: bits, history, memory, belief or truth, as in phalanx train"""
-    total_episodes: Annotated[int | None, Within(1, 10**12), NO_STEPS] = 100_000
-    """budget of the search, in episodes played by all networks, trained or measured; all shards"""
+    total_episodes: Annotated[int | None, Within(1, 10**12), NO_STEPS] = None
+    """budget in episodes, of all learners and shards together; default 60,000 a learner, only of
+    training, or without --exhaustive 100,000, trained or measured"""
     num_envs: Annotated[int | str, Within(1, MAX_NETWORKS), OrWord("auto")] = field(
         default=200, metadata={"aliases": ("--n-envs",)}
     )
     """networks side by side"""
     policy: Annotated[str, OneOf("shared", "separate")] = "shared"
     """shared: one network, told its order; separate: one each, begun with the nearest order's"""
-    exhaustive: bool = False
-    """measure all 120 orders, in the order of their numbers"""
+    exhaustive: bool | None = None
+    """measure all 120 orders; if not given, where that is cheap: a shared built-in network, here"""
+    learners: Annotated[int | str, Within(1, 100), OrWord("auto")] = "auto"
+    """networks that are trained from different seeds; auto: 5, or 1 without --exhaustive"""
+    ask: str | None = None
+    """an order to tell of: what it costs against the best, and against no order; with --resume of
+    a finished search at once"""
     baseline: bool = True
-    """train the same learner without workflows, for as many episodes, to compare with"""
+    """train the same learners without workflows, for as many episodes, to compare with"""
     start_from: str | None = None
     """instead of school: the network of a run or checkpoint trained with --workflow all"""
     resume: Path | None = None
@@ -68,8 +75,12 @@ class SearchConfig(TrainConfig):
     """share of the budget for what all orders have in common"""
     finish_share: Annotated[float, Within(0, 1)] = 0.4
     """share of the budget for training the winner on its own order"""
+    judge_episodes: Annotated[int, Within(2, 10**7)] = 4000
+    """episodes by which each learner is judged with each order, beyond the budget: --exhaustive"""
     measure_episodes: Annotated[int, Within(2, 10**7)] = 250
-    """episodes by which an order is measured, with the same dice for all"""
+    """... by which an order is measured with each learner, if not all orders are"""
+    thresholds: tuple[float, ...] = ()
+    """also train learners for these compliance thresholds: what obedience costs"""
     max_episodes: Annotated[int, Within(0, 10**9)] = 2000
     """training that an order may get of its own before it is measured"""
     patience: Annotated[int, Within(1, 10**6)] = 5
@@ -103,6 +114,12 @@ class SearchConfig(TrainConfig):
             object.__setattr__(self, "algo", "ppo")
         if self.env != "cage2" or self.algo != "ppo":
             raise ConfigError("phalanx search trains with ppo on CAGE-2; leave out --env, --algo")
+        if "," in self.red_agent and "=" not in self.red_agent:  # each as often as the others
+            names = [name.strip() for name in self.red_agent.split(",")]
+            mixture = ",".join(f"{name}={1 / len(names)!r}" for name in names)
+            object.__setattr__(self, "red_agent", mixture)
+        _ = self._shard  # what is none is refused here
+        self._choose_method()
         super().__post_init__()
         if self.track is not None or self.quiet:
             raise ConfigError("--track and --quiet are for phalanx train; leave them out")
@@ -124,11 +141,47 @@ class SearchConfig(TrainConfig):
             raise ConfigError(
                 f"phalanx search needs --n-envs as a number, such as 200; got {self.num_envs}"
             )
-        _ = self._shard  # what is none is refused here
         if len(self.merge) == 1:
             raise ConfigError("--merge needs two folders or more")
         if self.merge and self.resume is not None:
             raise ConfigError("--merge begins a new folder; continue a merged search with --resume")
+
+    def _choose_method(self) -> None:
+        """Settle what was not given: whether all orders are judged, by how many, for how long."""
+        is_cheap = self.policy == "shared" and self.is_one_search
+        if self.exhaustive is None:
+            cheap = is_cheap and self.network is None and self.start_from is None
+            object.__setattr__(self, "exhaustive", cheap and not self.merge)
+        if self.learners == "auto":
+            many = 5 if self.judges_all and self.start_from is None else 1
+            object.__setattr__(self, "learners", many)
+        if int(self.learners) > 1 and not self.is_one_search:
+            raise ConfigError(
+                "--learners is for searches in one part on this machine; leave out --shard and "
+                "--runner ray, or give --learners 1"
+            )
+        if int(self.learners) > 1 and self.start_from is not None:
+            raise ConfigError("--start-from gives one network; leave out --learners")
+        if self.total_episodes is None:
+            each = 60_000 * int(self.learners) if self.judges_all else 100_000
+            object.__setattr__(self, "total_episodes", each)
+        bad = [one for one in self.thresholds if not 0 <= one <= 1]
+        if bad:
+            raise ConfigError(f"thresholds are shares of all fixes, from 0 to 1; got {bad[0]:g}")
+        if self.thresholds and (self.alignment != "gate" or not self.judges_all):
+            raise ConfigError("--thresholds is for --exhaustive searches with --alignment gate")
+        if self.ask is not None:
+            parse_order(self.ask)
+
+    @property
+    def is_one_search(self) -> bool:
+        """Neither a part of one, nor spread over a cluster."""
+        return self.parts == 1 and self.runner == "local"
+
+    @property
+    def judges_all(self) -> bool:
+        """All orders by learners that know all: training is the budget, judging comes on top."""
+        return bool(self.exhaustive) and self.policy == "shared" and self.is_one_search
 
     @cached_property
     def _shard(self) -> tuple[int, int]:
@@ -152,21 +205,38 @@ class SearchConfig(TrainConfig):
     @property
     def school_part(self) -> float:
         """How much of all training is done in common."""
-        return self.school_share / max(self.school_share + self.finish_share, 1e-9)
+        school, finish = self.school_share, self.finish_share
+        if self.judges_all and self.start_from is None:
+            school, finish = self.school_episodes, self.finish_episodes
+        return school / max(school + finish, 1e-9)
 
     @property
     def school_episodes(self) -> int:
-        return 0 if self.start_from is not None else int(self.school_share * self.budget)
+        """Of each learner."""
+        if self.start_from is not None:
+            return 0
+        if self.judges_all:
+            return (self.budget - self.finish_episodes) // int(self.learners)
+        return int(self.school_share * self.budget) // int(self.learners)
+
+    @property
+    def finish_episodes(self) -> int:
+        """For training the winner; where all are judged, a share of what one learner has."""
+        return int(self.finish_share * self.budget) // (
+            int(self.learners) if self.judges_all else 1
+        )
 
     @property
     def reserved(self) -> int:
         """Episodes for what comes after the visits."""
         finals = self.finalists * self.final_episodes // self.parts
-        return int(self.finish_share * self.budget) + finals
+        return self.finish_episodes + finals
 
     @property
     def episodes_of_a_visit(self) -> int:
-        """By which an order is measured; all 120 share what the budget leaves for that."""
+        """By which an order is measured with a learner; all 120 share what the budget leaves."""
+        if self.judges_all:
+            return self.judge_episodes
         if not self.exhaustive:
             return self.measure_episodes
         return max(2, min(self.measure_episodes, self._left // len(self.candidates())))
@@ -175,16 +245,26 @@ class SearchConfig(TrainConfig):
     def _left(self) -> int:
         """Episodes for the visits; school may take a batch more than its share."""
         batch = int(self.num_envs) * -(-self.update_steps // self.horizon)
-        school = self.school_episodes + batch if self.school_episodes else 0
+        school = (self.school_episodes + batch) * int(self.learners) if self.school_episodes else 0
         return self.budget - school - self.reserved
 
     def check_budget(self) -> None:
         """Refuse one that ends before an order is measured; or all, if all are to be."""
+        if self.judges_all and self.start_from is None:
+            if self.school_episodes < int(self.num_envs):
+                raise ConfigError(
+                    f"a budget of {self.budget} episodes leaves {self.school_episodes} to each of "
+                    f"{self.learners} learners, less than one batch of {self.num_envs}; give more "
+                    "--total-episodes, or fewer --learners"
+                )
+            return
+        if self.judges_all:
+            return
         learns = self.policy == "separate" and self.max_episodes >= int(self.num_envs)
         if self.school_episodes == 0 and self.start_from is None and not learns:
             raise ConfigError("without a school there is no network to measure; give --start-from")
         orders = len(self.candidates()) if self.exhaustive else 1
-        needed = orders * self.episodes_of_a_visit
+        needed = orders * self.episodes_of_a_visit * int(self.learners)
         if self._left < needed:
             raise ConfigError(
                 f"a budget of {self.budget} episodes leaves {max(0, self._left)} to measure orders "
@@ -215,7 +295,8 @@ class SearchConfig(TrainConfig):
         return mine | {"runner": "local", "num_threads": 1}
 
     def as_dict(self) -> dict[str, Any]:
-        return {name: value for name, value in super().as_dict().items() if name != "merge"}
+        values = super().as_dict() | {"thresholds": list(self.thresholds)}
+        return {name: value for name, value in values.items() if name not in ("merge", "ask")}
 
 
 SEARCH_ONLY = SearchConfig.__dataclass_fields__.keys() - {"merge"}

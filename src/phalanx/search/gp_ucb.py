@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg import block_diag
 from scipy.linalg.lapack import dtrtrs
 from scipy.optimize import minimize
 from scipy.special import ndtr
@@ -34,6 +35,8 @@ class Posterior:
 
     mean: Floats
     std: Floats
+    covariance: Floats
+    """[M, M] of the true values; that of a difference is smaller where two have much in common"""
     scale: float
     """σ: how far values lie from the level"""
     length: float
@@ -58,7 +61,8 @@ def fit(
     measurement m is 0, ℓ is 0.5 and σ is `spread`, or 1.
 
     distances: [M, M], 0..1. visited: [n], a workflow may repeat. values: [n].
-    noise: [n], the squared standard errors of the values.
+    noise: [n], the squared standard errors of the values, or [n, n], the covariance of their errors
+        if these are not independent; then each workflow is there once.
     pending: workflows that are being tried now. They count as measured, with the usual noise, at
         what they are believed to be (the Kriging believer): mean stays, std shrinks near them.
     spread: by how much values differ as far as is known beforehand; else the standard deviation
@@ -67,30 +71,37 @@ def fit(
     """
     assert np.isfinite(values).all()
     assert not np.isnan(noise).any()
-    order = np.lexsort((noise, values, visited))
-    visited, values, noise = visited[order], values[order], noise[order]
-    unit = spread or spread_of(values, noise)
+    own = noise if noise.ndim == 1 else np.diag(noise)
+    order = np.lexsort((own, values, visited))
+    visited, values, own = visited[order], values[order], own[order]
+    unit = spread or spread_of(values, own)
     centre = float(values.mean()) if len(values) else 0.0
-    noise = np.clip(noise / unit**2, *NOISES)
+    own = np.clip(own / unit**2, *NOISES)
 
-    at, y, errors = merge(visited, (values - centre) / unit, noise)
+    if noise.ndim == 1:
+        at, y, errors = merge(visited, (values - centre) / unit, own)
+    else:
+        assert len(set(visited.tolist())) == len(visited)
+        at, y, errors = visited, (values - centre) / unit, noise[np.ix_(order, order)] / unit**2
+        errors = errors + np.diag(own - np.diag(errors))  # where the smallest were raised
     scale, length = most_probable(distances[np.ix_(at, at)], y, errors)
     kernel = scale**2 * np.exp(-distances / length)
     measured = len(at) > 0
-    mean, variance, level = condition(kernel, at, y, errors, measured)
+    mean, covariance, level = condition(kernel, at, y, errors, measured)
 
     trying = np.array(sorted(pending), np.int64)
     if len(trying):
-        usual = np.full(len(trying), np.median(noise) if measured else NOISES[0])
-        at, y, errors = merge(
-            np.concatenate([at, trying]),
-            np.concatenate([y, mean[trying]]),
-            np.concatenate([errors, usual]),
-        )
-        _same_mean, variance, _same_level = condition(kernel, at, y, errors, measured)
+        usual = np.full(len(trying), np.median(own) if measured else NOISES[0])
+        at, y = np.concatenate([at, trying]), np.concatenate([y, mean[trying]])
+        if noise.ndim == 1:
+            at, y, errors = merge(at, y, np.concatenate([errors, usual]))
+        else:
+            errors = block_diag(errors, np.diag(usual))
+        _same_mean, covariance, _same_level = condition(kernel, at, y, errors, measured)
     return Posterior(
         mean=centre + unit * mean,
-        std=unit * np.sqrt(variance),
+        std=unit * np.sqrt(np.maximum(np.diag(covariance), 1e-12)),
+        covariance=unit**2 * covariance,
         scale=unit * scale,
         length=length,
         level=centre + unit * level,
@@ -152,23 +163,23 @@ def merge(places: Ints, values: Floats, noise: Floats) -> tuple[Ints, Floats, Fl
 def condition(
     kernel: Floats, at: Ints, y: Floats, noise: Floats, measured: bool
 ) -> tuple[Floats, Floats, float]:
-    """Mean and variance of all workflows, and the level, given the values y at some of them.
+    """Mean and covariance of all workflows, and the level, given the values y at some of them.
 
-    With V = σ² exp(-d/ℓ) + diag(noise) among those and k = σ² exp(-d/ℓ) from them to all:
+    With V = σ² exp(-d/ℓ) + noise among those and k = σ² exp(-d/ℓ) from them to all, w = 1 - 1ᵀV⁻¹k:
 
     m = 1ᵀV⁻¹y / 1ᵀV⁻¹1     mean = m + kᵀV⁻¹(y - m)
-    std² = σ² - kᵀV⁻¹k + (1 - 1ᵀV⁻¹k)² / 1ᵀV⁻¹1     the last term as m is estimated (kriging)
+    covariance = σ² exp(-d/ℓ) - kᵀV⁻¹k + wᵀw / 1ᵀV⁻¹1     the last term as m is estimated (kriging)
 
     measured: False while y holds no measurement; then m = 0 without doubt.
     """
     if len(at) == 0:
-        return np.zeros(len(kernel)), np.diag(kernel), 0.0
-    _root, one, value, near = whiten(kernel[np.ix_(at, at)] + np.diag(noise), y, kernel[at])
+        return np.zeros(len(kernel)), kernel, 0.0
+    _root, one, value, near = whiten(kernel[np.ix_(at, at)] + as_matrix(noise), y, kernel[at])
     doubt = 1 / (one @ one) if measured else 0.0
     level = float(doubt * (one @ value))
     mean = level + (value - level * one) @ near
-    variance = np.diag(kernel) - (near**2).sum(0) + doubt * (1 - one @ near) ** 2
-    return mean, np.maximum(variance, 1e-12), level
+    left = 1 - one @ near
+    return mean, kernel - near.T @ near + doubt * np.outer(left, left), level
 
 
 def most_probable(distances: Floats, y: Floats, noise: Floats) -> tuple[float, float]:
@@ -196,7 +207,7 @@ def misfit(logs: Floats, distances: Floats, y: Floats, noise: Floats) -> tuple[f
     """
     (scale, length), prior = np.exp(logs), logs - np.log([1.0, USUAL_LENGTH])
     kernel = scale**2 * np.exp(-distances / length)
-    root, one, value, inverse_root = whiten(kernel + np.diag(noise), y, np.eye(len(y)))
+    root, one, value, inverse_root = whiten(kernel + as_matrix(noise), y, np.eye(len(y)))
     precision = one @ one
     rest = value - (one @ value / precision) * one
     weight, residual = one @ inverse_root, rest @ inverse_root  # V⁻¹1 and Py
@@ -205,6 +216,11 @@ def misfit(logs: Floats, distances: Floats, y: Floats, noise: Floats) -> tuple[f
     slopes = [(slack * kernel).sum(), (slack * kernel * distances).sum() / (2 * length)]
     loss = np.log(np.diag(root)).sum() + 0.5 * (np.log(precision) + rest @ rest + prior @ prior)
     return float(loss), np.array(slopes) + prior
+
+
+def as_matrix(noise: Floats) -> Floats:
+    """The covariance of errors; if only their variances are known, they are independent."""
+    return np.diag(noise) if noise.ndim == 1 else noise
 
 
 def whiten(cov: Floats, y: Floats, columns: Floats) -> tuple[Floats, Floats, Floats, Floats]:

@@ -64,36 +64,47 @@ def own_seed(seed: int, name: str) -> int:
     return seed if name == "baseline" else (seed * 1_000_003 + zlib.crc32(name.encode())) % 2**62
 
 
-def own_name(number: int) -> str:
+def school_name(learner: int) -> str:
+    """The folder of what a learner (from 1) has learnt of all orders."""
+    return "school" if learner == 1 else f"school-{learner}"
+
+
+def own_name(number: int, learner: int = 1) -> str:
     """The folder of an order's own training, within that of the search."""
-    return f"workflows/{number:03d}"
+    return f"workflows/{number:03d}" if learner == 1 else f"workflows/{number:03d}-{learner}"
 
 
-def find_policy(folder: Path, start_from: str | None, number: int) -> Path:
-    """Where the policy for an order lies: its own, or the one that all share."""
-    for place in (f"policies/{number:03d}.npz", own_name(number)):
+def find_policy(folder: Path, start_from: str | None, number: int, learner: int = 1) -> Path:
+    """Where a learner's policy for an order lies: its own, or the one that all orders share."""
+    merged = [f"policies/{number:03d}.npz"] if learner == 1 else []
+    for place in (*merged, own_name(number, learner)):
         if last_checkpoint(folder / place).exists():
             return folder / place
-    return Path(start_from or folder / "school")
+    return Path(start_from or folder / school_name(learner))
 
 
 def update_rows(
-    folder: Path, shard: str, visits: Sequence[Visit], before_finish: int
+    folder: Path, shard: str, visits: Sequence[Visit], before_finish: int, learners: int = 1
 ) -> list[dict[str, Any]]:
     """The updates of all training runs inside a search, in the order in which they were made.
 
     before_finish: episodes of the search before the winner's own training.
     """
-    runs = [("school", "school", 0)]
+    runs: list[tuple[str, str, int | None]] = [("school", "school", 0)]
+    runs += [(school_name(k), "school", None) for k in range(2, learners + 1)]
     for visit in visits:
         before = visit.total_episodes - visit.measured_episodes - visit.trained_episodes
         runs.append((own_name(visit.workflow), "own training", before))
+        runs += [
+            (own_name(visit.workflow, k), "own training", None) for k in range(2, learners + 1)
+        ]
     runs.append(("winner", "training the winner", before_finish))
     rows: list[dict[str, Any]] = []
-    for name, phase, before in runs:
+    for name, phase, start in runs:
         path = folder / name / "updates.csv"
         if not path.exists():
             continue
+        before = rows[-1]["total_episodes"] if start is None and rows else start or 0
         for row in read_csv(path):
             order = row["workflow"]
             rows.append(

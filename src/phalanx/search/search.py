@@ -15,7 +15,9 @@ from phalanx.errors import RunError, WorkerError
 from phalanx.learn.rollout import Stopped
 from phalanx.machine import describe_hardware, describe_versions, peak_memory_mb
 from phalanx.play.trained import load_defender
+from phalanx.search.conclude import conclude
 from phalanx.search.config import SEARCH_ONLY, SearchConfig
+from phalanx.search.exhaustive import judge_all
 from phalanx.search.logs import (
     MAY_CHANGE,
     UPDATE_COLUMNS,
@@ -29,11 +31,11 @@ from phalanx.search.logs import (
     read_updates,
     update_rows,
 )
+from phalanx.search.measured import COLUMNS, Row, as_rows, read_rows
 from phalanx.search.surrogate import Surrogate, Visit
-from phalanx.search.trainer import CONFIRM, FINAL, Trainer, try_far_away
+from phalanx.search.trainer import Trainer, try_far_away
 from phalanx.settings.fields import check_same
 from phalanx.settings.yaml_file import read_settings
-from phalanx.statistics import interval
 from phalanx.training.checkpoint import last_checkpoint
 from phalanx.training.folder import RunFolder, open_new
 from phalanx.training.on_cage2 import make_policy
@@ -59,6 +61,11 @@ def search(config: SearchConfig, heard: Heard = lambda *_: None) -> "Search":
     """
     if config.resume is not None and not is_search(config.resume):
         raise RunError(f"there is no search in {config.resume}; give its folder to --resume")
+    if config.resume is not None and is_of_old(config.resume):
+        raise RunError(
+            f"{config.resume} was begun by an older phalanx, whose --exhaustive spends the budget "
+            "in another way; begin a new search, or go on with the phalanx that began it"
+        )
     sources = [read_shard(folder) for folder in config.merge]
     check_that_they_fit(config.merge, sources)
     if sources:
@@ -100,6 +107,12 @@ def is_search(path: Path) -> bool:
     return settings.exists() and not SEARCH_ONLY.isdisjoint(read_settings(settings))
 
 
+def is_of_old(path: Path) -> bool:
+    """Whether a search was begun before all orders were judged by several learners."""
+    settings = read_settings(path / "config.yaml")
+    return settings.get("exhaustive") == "true" and "learners" not in settings
+
+
 def check_start(path: Path, config: SearchConfig, network: Network | None) -> None:
     """Refuse to start from a policy that is not told its order, or has other sizes."""
     if not last_checkpoint(path).is_file():
@@ -125,6 +138,8 @@ class Search:
         self.config, self.folder, self._heard = config, folder, heard
         self.trainer = Trainer(config, folder, lambda run: heard(self, run), network)
         self.visits: list[Visit] = []
+        self.rows: list[Row] = []  # of measured.csv
+        self.decision: dict[str, Any] | None = None
         self.finals: list[dict[str, Any]] = []
         self.confirmed: list[dict[str, Any]] = []
         self.winner: int | None = None
@@ -151,6 +166,11 @@ class Search:
         """Played within the budget, trained or measured."""
         return sum(self.spent.values())
 
+    @property
+    def judges_all(self) -> bool:
+        """Whether all orders are judged; what shards have visited is only joined."""
+        return self.config.judges_all and not self.merged
+
     def surrogate(self, pending: Sequence[int] = ()) -> Surrogate:
         """What is believed while some orders are being tried."""
         c = self.config
@@ -161,11 +181,14 @@ class Search:
         self._heard(self, None)
         try:
             if not self.merged:
-                self.spent["school"] = self.trainer.go_to_school(self.first_orders()[0])
+                self.learn()
+                self.trainer.reference = self.first_orders()[0]
+                if self.judges_all:
+                    judge_all(self)
                 while choices := self.choose():
                     self.visit(choices)
             if self.config.parts == 1:
-                self.conclude()
+                conclude(self)
         except (Stopped, KeyboardInterrupt):
             self.stopped = True
         except WorkerError:
@@ -177,6 +200,13 @@ class Search:
 
     # --- trying orders ----------------------------------------------------------------------------
 
+    def learn(self) -> None:
+        """What all orders have in common, by each learner."""
+        first, played = self.first_orders()[0], 0
+        for learner in range(1, int(self.config.learners) + 1):
+            played += self.trainer.go_to_school(first, learner)
+            self.spent["school"] = played
+
     def first_orders(self) -> list[int]:
         """Where the search begins: the orders that have names, as far as they are candidates."""
         named = [order_number(order) for order in NAMED_ORDERS.values()]
@@ -185,10 +215,13 @@ class Search:
 
     def choose(self) -> list[Choice]:
         """The orders to try now, and why; none when the budget or the orders are used up."""
+        if self.judges_all:
+            return []
         many = count_cpus() if self.config.runner == "ray" else 1
         left = self.config.budget - self.config.reserved - self.episodes
         choices: list[Choice] = []
-        while len(choices) < min(many, left // self.config.episodes_of_a_visit):
+        each = self.config.episodes_of_a_visit * int(self.config.learners)
+        while len(choices) < min(many, left // each):
             choice = self.choose_beside([choice.number for choice in choices])
             if choice is None:
                 break
@@ -220,7 +253,8 @@ class Search:
             tried = self.try_on_ray([choice.number for choice in choices], left, before)
         else:
             tried = [self.trainer.try_order(one.number, left, before) for one in choices]
-        for choice, columns in zip(choices, tried, strict=True):
+        for choice, (columns, rows) in zip(choices, tried, strict=True):
+            self.rows += rows
             self.spent["visits"] += columns["episodes"]
             visit = Visit(
                 iteration=len(self.visits) + 1, shard=c.shard, workflow=choice.number,
@@ -231,7 +265,9 @@ class Search:
         self.save()
         self._heard(self, None)
 
-    def try_on_ray(self, numbers: list[int], left: int, before: list[int]) -> list[dict[str, Any]]:
+    def try_on_ray(
+        self, numbers: list[int], left: int, before: list[int]
+    ) -> list[tuple[dict[str, Any], list[Row]]]:
         """The same as tasks of a cluster; what they trained comes back as files."""
         starts = {
             number: last_checkpoint(Path(start)).read_bytes()
@@ -240,62 +276,12 @@ class Search:
         }
         jobs = [(number, left) for number in numbers]
         answers = run_tasks(try_far_away, jobs, (self.config.as_task(), starts))
-        for number, (_columns, files) in zip(numbers, answers, strict=True):
+        for number, (_tried, files) in zip(numbers, answers, strict=True):
             for name, content in files.items():
                 path = self.folder.path / own_name(number) / name
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(content)
-        return [columns for columns, _files in answers]
-
-    # --- the end ----------------------------------------------------------------------------------
-
-    def conclude(self) -> None:
-        """Name a winner, train it further, and play it beside the others."""
-        c, trainer = self.config, self.trainer
-        surrogate = self.surrogate()
-        ranking = surrogate.ranking() or surrogate.nearest_to_passing()
-        if not ranking:
-            raise RunError(
-                f"the budget of {c.budget} episodes ended before an order was measured; give more "
-                "--total-episodes, or a smaller --school-share"
-            )
-        if not self.finals:
-            self.phase = "finals"
-            played = [
-                trainer.play(trainer.policy_of(number), number, c.final_episodes, FINAL, "finalist")
-                for number in ranking[: c.finalists]
-            ]
-            self.spent["finals"] = sum(len(one.returns) for one in played)
-            self.finals = [one.figures for one in played]
-            good = [one.figures for one in played if one.passed] or self.finals
-            self.winner = int(max(good, key=lambda figures: float(figures["mean"]))["workflow"])
-            self.save()
-        assert self.winner is not None
-        left = c.budget - self.episodes + self.spent["finish"]
-        winner, self.spent["finish"] = trainer.finish(self.winner, left)
-        baseline = trainer.train_baseline(self.winner) if c.baseline else None
-        self.confirm(winner, baseline)
-
-    def confirm(self, winner: Path, baseline: Path | None) -> None:
-        """The last table: all on the same fresh dice."""
-        assert self.winner is not None
-        self.phase = "confirming"
-        trainer, episodes = self.trainer, self.config.confirm_episodes
-        first = trainer.play(winner, self.winner, episodes, CONFIRM, "winner")
-        table = [first.figures]
-        for figures in self.finals:
-            number = int(figures["workflow"])
-            name = "winner before its own training" if number == self.winner else "runner-up"
-            if winner != trainer.policy_of(number) or number != self.winner:
-                other = trainer.play(trainer.policy_of(number), number, episodes, CONFIRM, name)
-                table.append(other.figures)
-        if baseline is not None:
-            other = trainer.play(baseline, self.winner, episodes, CONFIRM, "without workflows")
-            table.append(other.figures | {"workflow": None, "order": None})
-            self.difference = interval(first.returns - other.returns)
-        self.confirmed = table
-        trainer.keep_policy(winner, self.winner, "winner")
-        self.save()
+        return [tried for tried, _files in answers]
 
     # --- keeping ----------------------------------------------------------------------------------
 
@@ -306,7 +292,11 @@ class Search:
         visits = [dataclasses.asdict(visit) for visit in self.visits]
         self.folder.write("search.csv", as_csv(tuple(Visit.__dataclass_fields__), visits))
         before_finish = self.episodes - self.spent["finish"]
-        own = update_rows(self.folder.path, self.config.shard, self.visits, before_finish)
+        own = update_rows(
+            self.folder.path, self.config.shard, self.visits, before_finish,
+            int(self.config.learners),
+        )  # fmt: skip
+        self.folder.write("measured.csv", as_csv(COLUMNS, as_rows(self.rows)))
         self.folder.write("updates.csv", as_csv(UPDATE_COLUMNS, self._merged_updates + own))
         self.folder.write_summary(self.summary())
 
@@ -320,6 +310,7 @@ class Search:
         for name in ("visits", "finals", "winner", "seconds", "merged"):
             setattr(self, name, saved[name])
         self.spent.update(saved["spent"])
+        self.rows = read_rows(path / "measured.csv")
         if self.merged:
             rows = read_updates(path / "updates.csv")
             self._merged_updates = [row for row in rows if row["shard"] != self.config.shard]
@@ -331,6 +322,7 @@ class Search:
             self.visits += shard["visits"]
             self.spent.update(shard["spent"])
             self._merged_updates += read_updates(folder / "updates.csv")
+            self.rows += read_rows(folder / "measured.csv")
             self.seconds += float(shard["seconds"])
             for visit in shard["visits"]:
                 number = visit.workflow
@@ -349,6 +341,7 @@ class Search:
             "finals": self.finals,
             "episodes": self.episodes,
             "spent": self.spent,
+            "judged": sum(row.episodes for row in self.rows) if self.judges_all else 0,
             "unfinished": self.trainer.unfinished,
             "merged": self.merged,
             "seconds": self.seconds,

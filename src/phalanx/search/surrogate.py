@@ -8,10 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from phalanx.cage2.workflow import DISTANCES, NUM_ORDERS
+from phalanx.search.decision import Estimate
 from phalanx.search.gp_ucb import Posterior, chance_of_passing, choose, fit, upper_bounds
+from phalanx.search.luck import fit_luck
 from phalanx.settings.fields import Within, checked
 
 COMPLIANCE_SPREAD = 0.2  # by how much orders differ in it, before any was tried
+ENOUGH = 4  # orders from which the luck of learners is estimated
 Floats = npt.NDArray[np.float64]
 
 
@@ -66,6 +69,15 @@ class Visit:
     """whether its return entered the model; that of a policy which failed the gate does not"""
     seconds: float
     """how long it took"""
+    paired_stderr: float | None = None
+    """standard error of the mean without what the common dice do to all orders alike"""
+    by_learner: str = ""
+    """the mean return by each of several learners"""
+
+    @property
+    def means(self) -> list[float]:
+        """The return by each learner."""
+        return [float(word) for word in self.by_learner.split()] or [self.measured_return]
 
 
 class Surrogate:
@@ -88,8 +100,11 @@ class Surrogate:
     ) -> None:
         self.visits, self._min_fixes, self._pending = visits, min_fixes, list(pending)
         good = [visit for visit in visits if visit.passed]
-        returns = _measurements(good, lambda one: (one.measured_return, one.stderr**2))
-        self.returns: Posterior = fit(DISTANCES, *returns, pending=self._pending)
+        numbers, measured = returns_of(good)
+        self.freedom = measured.freedom
+        self.returns: Posterior = fit(
+            DISTANCES, numbers, measured.mean, measured.covariance, pending=self._pending
+        )
         gate = _measurements(visits, lambda one: (gate_score(one, min_fixes), gate_noise(one)))
         self.compliance: Posterior = fit(DISTANCES, *gate, spread=COMPLIANCE_SPREAD)
         self.know_returns = bool(good)
@@ -138,6 +153,32 @@ def gate_noise(visit: Visit) -> float:
     fixes = visit.fixes_per_episode * visit.measured_episodes
     share = ((visit.compliance or 0.0) * fixes + 0.5) / (fixes + 1)
     return share * (1 - share) / (fixes + 1)
+
+
+def returns_of(visits: Sequence[Visit]) -> tuple[npt.NDArray[np.int64], Estimate]:
+    """Orders that were measured, and what is known of their returns by that alone.
+
+    By several learners: what they differ in tells how large luck is, and what of it orders share.
+    By one: only the dice are known. What these do to all orders alike is left out, as it is in all
+    differences.
+    """
+    last = {visit.workflow: visit for visit in visits}
+    numbers = np.array(sorted(last), np.int64)
+    table = [last[number].means for number in numbers]
+    mean = np.array([np.mean(row) for row in table], np.float64)
+    learners = {len(row) for row in table}
+    if len(numbers) >= ENOUGH and learners == {max(learners)} and max(learners) > 1:
+        near = DISTANCES[np.ix_(numbers, numbers)]
+        luck = fit_luck(near, np.array(table))
+        return numbers, Estimate(mean, luck.covariance(near) / max(learners), luck.freedom)
+    paired = [last[number].paired_stderr for number in numbers]
+    known = [error for error in paired if error is not None]
+    usual = float(np.mean(known)) if known else None
+    errors = [
+        (usual if error is None else error) or last[number].stderr
+        for number, error in zip(numbers, paired, strict=True)
+    ]
+    return numbers, Estimate(mean, np.diag(np.square(np.array(errors, np.float64))))
 
 
 def _measurements(

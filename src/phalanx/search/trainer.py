@@ -1,4 +1,4 @@
-"""Where a search trains and plays: ordinary training runs inside its folder, and measurements."""
+"""Where a search trains: ordinary training runs inside its folder, and orders that are tried."""
 
 import math
 import shutil
@@ -9,16 +9,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from phalanx.cage2.workflow import DISTANCES, order_name
 from phalanx.learn.rollout import Stopped
-from phalanx.play.episodes import play_episodes
-from phalanx.play.evaluate_config import Games
-from phalanx.play.players import trained_player
-from phalanx.play.trained import TrainedDefender, load_defender
 from phalanx.search.config import SearchConfig
-from phalanx.search.logs import find_policy, own_name, own_seed
+from phalanx.search.logs import own_name, own_seed, school_name
+from phalanx.search.measured import Row, figures_of
+from phalanx.search.measurer import FINAL, Measurer
 from phalanx.settings.fields import effective
 from phalanx.statistics import interval
 from phalanx.training.cage2_extension import compliance_of, passes_gate
@@ -32,26 +29,30 @@ from phalanx.training.schedules import entropy_weight_at, learning_rate_at
 
 GAIN = 0.01  # of the return: less is a plateau
 NEAR = 0.1  # compliance that training on one order alone may bring
-MEASURE, FINAL, CONFIRM = 2_000_003, 3_000_017, 4_000_037  # added to the seed: dice of their own
 
 
-class Measured(NamedTuple):
-    """A policy that was told an order, over some episodes."""
+class Tried(NamedTuple):
+    """An order that was tried with one learner."""
 
-    figures: dict[str, Any]
-    """as summary.json has them"""
-    returns: npt.NDArray[np.float64]
-    passed: bool
-    """the gate"""
+    rows: list[Row]
+    """what was measured against each attacker"""
+    trained: int
+    """episodes of training"""
+    why: str
+    """what ended that training"""
+    measured: int
+    """episodes that were played to measure it"""
 
 
-class Trainer:
+class Trainer(Measurer):
     """Trains and measures policies in the folder of a search.
 
     school/          the training run that all orders have in common
+    school-2/ ...    the same by other learners: networks that began with other seeds
     workflows/NNN/   training of an order's own, where it was needed
     winner/          the winner, trained further on its own order
-    baseline/        the same learner without workflows
+    baseline/        the same learner without workflows, trained for as long as the winner
+    free-1/ ...      learners without workflows that went to school for as long as the others
 
     heard: is told of each update of a training run.
     """
@@ -63,32 +64,60 @@ class Trainer:
         heard: Callable[[Run], None] = lambda run: None,
         network: Network | None = None,
     ) -> None:
-        self.config, self.folder, self._heard, self.network = config, folder, heard, network
+        super().__init__(config, folder, network)
+        self._heard = heard
         self.phase = "beginning"
         self.unfinished = 0  # episodes of a training that was stopped
-        self._defenders: dict[Path, TrainedDefender] = {}
         share = config.school_part  # what schedules have come to when the school is over:
         self._rate = learning_rate_at(config, share)
         self._entropy = entropy_weight_at(config, share)
 
     # --- training ---------------------------------------------------------------------------------
 
-    def go_to_school(self, first: int) -> int:
+    def go_to_school(self, first: int, learner: int = 1, **changes: Any) -> int:
         """What all orders have in common: a network that is told its order, on all of them.
 
         Separate networks begin with what that of the `first` order has learnt. Returns episodes.
         """
-        c, share = self.config, max(self.config.school_part, 1e-9)
+        c = self.config
         if c.school_episodes == 0:
             return 0
+        name, phase = school_name(learner), "school"
+        if int(c.learners) > 1:
+            phase = f"school, learner {learner} of {c.learners}"
+        number = None if c.policy == "shared" else first
+        return self.train(name, phase, number, c.school_episodes, **self._schedule() | changes)
+
+    def train_free(self, learner: int) -> int:
+        """The same without workflows: it is told an order, and nobody minds what it does."""
+        c = self.config
         return self.train(
-            "school", "school", None if c.policy == "shared" else first, c.school_episodes,
-            final_learning_rate=self._rate, final_entropy=self._entropy,
-            restore_curriculum=min(1.0, c.restore_curriculum / share),
-            gate_start=min(1.0, c.gate_start / share),
+            f"free-{learner}", f"without workflows, learner {learner} of {c.learners}", 0,
+            c.school_episodes, **self._schedule(), alignment_lambda=0.0,
         )  # fmt: skip
 
-    def train_own(self, number: int, episodes: int, tried: Sequence[int]) -> tuple[int, str]:
+    def train_for_threshold(self, threshold: float, learner: int) -> Path:
+        """What a learner would have become if another compliance had been asked for."""
+        c, name = self.config, f"obedience/{threshold:g}-{learner}"
+        phase = f"compliance {threshold:.0%}, learner {learner} of {c.learners}"
+        changes = self._schedule() | {"compliance_threshold": threshold}
+        # With the seed of that learner's school: what differs is what was asked for.
+        changes["seed"] = own_seed(c.seed, school_name(learner))
+        self.train(name, phase, None, c.school_episodes, **changes)
+        return self.folder.path / name
+
+    def _schedule(self) -> dict[str, Any]:
+        """What changes over a whole training, as far as its first part goes."""
+        c, share = self.config, max(self.config.school_part, 1e-9)
+        return {
+            "final_learning_rate": self._rate, "final_entropy": self._entropy,
+            "restore_curriculum": min(1.0, c.restore_curriculum / share),
+            "gate_start": min(1.0, c.gate_start / share),
+        }  # fmt: skip
+
+    def train_own(
+        self, number: int, learner: int, episodes: int, tried: Sequence[int]
+    ) -> tuple[int, str]:
         """Training on this order alone; its episodes, and what ended it."""
         c = self.config
         best, since, why = -math.inf, 0, "cap"
@@ -107,14 +136,14 @@ class Trainer:
                 run.enough, why = True, "plateau"
 
         played = self.train(
-            own_name(number), "own training", number, episodes, watch,
-            start_from=self.nearest(number, tried), learning_rate=self._rate, entropy=self._entropy,
-            final_learning_rate=self._rate, final_entropy=self._entropy, restore_curriculum=0.0,
-            gate_start=0.0,
+            own_name(number, learner), "own training", number, episodes, watch,
+            start_from=self.nearest(number, tried, learner), learning_rate=self._rate,
+            entropy=self._entropy, final_learning_rate=self._rate, final_entropy=self._entropy,
+            restore_curriculum=0.0, gate_start=0.0,
         )  # fmt: skip
         return played, why
 
-    def finish(self, number: int, left: int) -> tuple[Path, int]:
+    def finish(self, number: int, left: int, learner: int = 1) -> tuple[Path, int]:
         """Train the winner on its own order for what is left of the budget.
 
         Training that has clearly made it worse, in the games of the finals, is not kept. Returns
@@ -122,7 +151,7 @@ class Trainer:
         """
         c = self.config
         left = left - c.final_episodes if c.finish_share else 0
-        start = self.policy_of(number)
+        start = self.policy_of(number, learner)
         if left < int(c.num_envs):
             return start, 0
         trained = self.train(
@@ -139,8 +168,11 @@ class Trainer:
     def train_baseline(self, number: int) -> Path:
         """The same learner without workflows for as many episodes; judged by the winner's order."""
         c = self.config
+        episodes = int(c.total_episodes or 0)
+        if c.judges_all:  # as many as the winner's own network
+            episodes = c.school_episodes + c.finish_episodes
         self.train(
-            "baseline", "training without workflows", number, int(c.total_episodes or 0),
+            "baseline", "training without workflows", number, episodes,
             start_from=None, alignment_lambda=0.0,
         )  # fmt: skip
         return self.folder.path / "baseline"
@@ -186,78 +218,67 @@ class Trainer:
             raise Stopped
         return run.episodes
 
-    # --- measuring --------------------------------------------------------------------------------
+    # --- trying an order --------------------------------------------------------------------------
 
-    def try_order(self, number: int, left: int, tried: Sequence[int]) -> dict[str, Any]:
-        """Measure an order, after training of its own where its policy needs that.
+    def try_order(
+        self, number: int, left: int, tried: Sequence[int]
+    ) -> tuple[dict[str, Any], list[Row]]:
+        """Measure an order with each learner, after training of its own where a policy needs it.
 
         left: episodes that this may cost. tried: orders that have been visited already.
-        Returns columns of search.csv.
+        Returns columns of search.csv, and rows of measured.csv.
         """
-        c, began, own_training = self.config, time.monotonic(), self.folder.path / own_name(number)
-        trained, why = 0, "none"
-        if own_training.exists():  # of a visit that was killed: what ended it depends on all of it
-            shutil.rmtree(own_training)
-        measured = [] if c.policy == "separate" else [self.measure(number)]
-        # A little training of its own may bring a shared policy through the gate, if it is near.
-        near = [one.figures["compliance"] or 0.0 for one in measured if not one.passed]
-        if not measured or (near and near[0] >= c.compliance_threshold - NEAR):
-            own = min(c.max_episodes, left - (1 + len(measured)) * c.episodes_of_a_visit)
-            if own >= int(c.num_envs):
-                trained, why = self.train_own(number, own, tried)
-                measured.append(self.measure(number))
-        if not measured:
-            measured.append(self.measure(number))
-        figures, _returns, passed = measured[-1]
-        names = ("stderr", "compliance", "fixes_per_episode", "share_without_fix")
-        return {
-            "measured_return": figures["mean"],
-            **{name: figures[name] for name in names},
+        c, began = self.config, time.monotonic()
+        learners = range(1, int(c.learners) + 1)
+        each = [
+            self.try_with(number, learner, left // len(learners), tried) for learner in learners
+        ]
+        rows = [row for one in each for row in one.rows]
+        figures, trained = figures_of(rows, self.weights), sum(one.trained for one in each)
+        passed = passes_gate(figures, c)
+        columns = figures | {
             "passed": passed,
-            "stopped_by": why,
+            "stopped_by": " ".join(dict.fromkeys(one.why for one in each)),
             "trained_episodes": trained,
-            "measured_episodes": figures["episodes"],
-            "episodes": trained + sum(len(one.returns) for one in measured),
+            "episodes": trained + sum(one.measured for one in each),
             "model_updated": passed,
             "seconds": time.monotonic() - began,
         }
+        return columns, rows
 
-    def measure(self, number: int) -> Measured:
-        """Play an order's policy; all orders meet the same dice."""
-        path, episodes = self.policy_of(number), self.config.episodes_of_a_visit
-        return self.play(path, number, episodes, MEASURE, order_name(number))
+    def try_with(self, number: int, learner: int, left: int, tried: Sequence[int]) -> "Tried":
+        """Measure an order with one learner, after training where that is needed."""
+        c, own_training = self.config, self.folder.path / own_name(number, learner)
+        trained, why, measured = 0, "none", 0
+        if own_training.exists():  # of a visit that was killed: what ended it depends on all of it
+            shutil.rmtree(own_training)
+        rows: list[Row] = []
+        if c.policy == "shared":
+            rows = self.measure(number, learner)
+            measured += sum(row.episodes for row in rows)
+        # A little training of its own may bring a shared policy through the gate, if it is near.
+        figures = figures_of(rows, self.weights) if rows else None
+        near = figures is None or (
+            not passes_gate(figures, c)
+            and (figures["compliance"] or 0.0) >= c.compliance_threshold - NEAR
+        )
+        if near:
+            own = min(c.max_episodes, left - measured - c.episodes_of_a_visit)
+            if own >= int(c.num_envs):
+                trained, why = self.train_own(number, learner, own, tried)
+            if trained or not rows:
+                rows = self.measure(number, learner)
+                measured += sum(row.episodes for row in rows)
+        return Tried(rows, trained, why, measured)
 
-    def play(self, path: Path, number: int, episodes: int, dice: int, name: str) -> Measured:
-        """Play a policy that is told an order; equal `dice` are equal games for all policies."""
-        c = self.config
-        if path not in self._defenders:
-            self._defenders[path] = load_defender(path, self.network)
-        seed, player = (c.seed + dice) % 2**63, trained_player(name, self._defenders[path])
-        games = Games(episodes, c.rules, seed, c.threads, c.compliance_rule)
-        orders = np.full(episodes, number)
-        played = play_episodes(games, player, c.red_agent, (c.horizon,), orders)
-        returns, fixes, compliant = played.returns[:, 0], played.fixes[:, 0], played.compliant[:, 0]
-        figures = {
-            "workflow": number,
-            "order": order_name(number),
-            "name": name,
-            **interval(returns),
-            "compliance": float(compliant.sum() / fixes.sum()) if fixes.any() else None,
-            "fixes_per_episode": float(fixes.mean()),
-            "share_without_fix": float((fixes == 0).mean()),
-        }
-        return Measured(figures, returns, passes_gate(figures, c))
-
-    def policy_of(self, number: int) -> Path:
-        return find_policy(self.folder.path, self.config.start_from, number)
-
-    def nearest(self, number: int, tried: Sequence[int]) -> str | None:
+    def nearest(self, number: int, tried: Sequence[int], learner: int = 1) -> str | None:
         """What an order's own training begins with: the shared network, or the nearest order's."""
-        school = Path(self.config.start_from or self.folder.path / "school")
+        school = Path(self.config.start_from or self.folder.path / school_name(learner))
         start = str(school) if last_checkpoint(school).exists() else None
         if self.config.policy == "shared" or not tried:
             return start
-        return str(self.policy_of(min(tried, key=lambda other: (DISTANCES[number, other], other))))
+        closest = min(tried, key=lambda other: (DISTANCES[number, other], other))
+        return str(self.policy_of(closest, learner))
 
     def keep_policy(self, path: Path, number: int, name: str) -> None:
         """What a policy has learnt, as one file that follows this order: all but its games."""
@@ -270,7 +291,7 @@ class Trainer:
 
 def try_far_away(
     shared: tuple[dict[str, Any], dict[int, bytes]], number: int, left: int
-) -> tuple[dict[str, Any], dict[str, bytes]]:
+) -> tuple[tuple[dict[str, Any], list[Row]], dict[str, bytes]]:
     """Try an order on another machine, in a folder of its own; returns the files of its training.
 
     shared: the settings, and for each order the checkpoint that it begins with.

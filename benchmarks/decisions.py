@@ -1,0 +1,244 @@
+"""Can a decision about workflows be trusted? Searches, one JSON line each, and what they show.
+
+python benchmarks/decisions.py measure runs/decisions [--only exhaustive:b_line] [--num-threads 2]
+python benchmarks/decisions.py read runs/decisions
+
+`measure` runs what is not in results.jsonl yet, the most telling first; stopped (Ctrl-C, or killed)
+it goes on where it was. `--scale 0.01` plays a hundredth of all episodes, to try the script.
+"""
+
+import json
+import shutil
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from phalanx.machine import describe_hardware, describe_versions
+from phalanx.search.answer import known_of
+from phalanx.search.config import SearchConfig
+from phalanx.search.decision import decide
+from phalanx.search.exhaustive import visits_of
+from phalanx.search.measured import Row, read_rows
+from phalanx.search.search import search
+from phalanx.search.words import in_words
+from phalanx.statistics import interval
+
+RULES = ("2.1-leaderboard", "2.1-final")
+ATTACKERS = ("b_line", "meander")
+SUBSETS = 20  # decisions by five of the many learners of `coverage`
+KEPT = ("config.yaml", "summary.json", "decision.json", "measured.csv", "search.csv")
+KINDS: dict[str, dict[str, Any]] = {
+    # The decision as it is made by default, twice: five learners, and five others.
+    "exhaustive": {},
+    # A third of its budget; the winner beside the same learner without workflows.
+    "third": {"exhaustive": False, "total_episodes": 100_000},
+    # Many learners, of which any five make a decision, and the others are the truth.
+    "coverage": {"learners": 30, "total_episodes": 600_000, "finish_share": 0.0,
+                 "baseline": False, "judge_episodes": 1000, "confirm_episodes": 100},
+    # What obedience costs: other thresholds of the gate.
+    "obedience": {"learners": 3, "thresholds": (0.0, 0.5, 0.8, 0.95, 0.99)},
+}  # fmt: skip
+EPISODES = ("total_episodes", "judge_episodes", "measure_episodes", "final_episodes",
+            "confirm_episodes", "max_episodes")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Job:
+    """One search."""
+
+    kind: str
+    red_agent: str
+    rules: str
+    seed: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.kind}-{self.red_agent}-{self.rules}-{self.seed}"
+
+
+def jobs() -> Iterator[Job]:
+    """All that the figures need, the most telling first."""
+    for red in ATTACKERS:
+        yield Job("exhaustive", red, RULES[0], 0)
+    for seed in range(10):
+        for red in ATTACKERS:
+            yield Job("third", red, RULES[0], seed)
+            if seed == 1:
+                yield Job("exhaustive", red, RULES[0], 1)
+    for red in ATTACKERS:
+        yield Job("coverage", red, RULES[0], 0)
+    for red in ATTACKERS:
+        for seed in (0, 1):
+            yield Job("exhaustive", red, RULES[1], seed)
+    yield Job("obedience", "b_line", RULES[0], 0)
+    yield Job("obedience", "meander", RULES[0], 0)
+    yield Job("exhaustive", "b_line,meander", RULES[0], 0)
+
+
+def measure(folder: Path, only: str | None, scale: float, threads: int | str) -> None:
+    results = folder / "results.jsonl"
+    folder.mkdir(parents=True, exist_ok=True)
+    for job in jobs():
+        done = {line["name"] for line in read_lines(results)}
+        wanted = only in (None, job.kind, f"{job.kind}:{job.red_agent}")
+        if job.name in done or not wanted:
+            continue
+        print(f"--- {job.name}", flush=True)
+        line = run(job, folder, scale, threads)
+        if line is None:
+            return
+        with results.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+        print(
+            json.dumps({k: line[k] for k in ("winner", "minus", "seconds", "in_words")}, indent=1)
+        )
+        slim(folder / job.name)
+
+
+def run(job: Job, folder: Path, scale: float, threads: int | str) -> dict[str, Any] | None:
+    """One search, or what is left of it; None if it was stopped."""
+    path = folder / job.name
+    settings: dict[str, Any] = {
+        "red_agent": job.red_agent, "rules": job.rules, "seed": job.seed, "num_threads": threads,
+        "output_dir": folder, "name": job.name, **KINDS[job.kind],
+    }  # fmt: skip
+    if scale != 1:
+        whole = SearchConfig(**settings)
+        settings |= {k: max(2, int(scale * getattr(whole, k))) for k in EPISODES}
+        settings |= {"num_envs": 10, "horizon": 20, "update_steps": 20, "finalists": 2}
+        settings |= {"compliance_threshold": 0.01}  # nobody learns much in so few
+    if (path / "config.yaml").exists():
+        settings["resume"] = path
+    found = search(SearchConfig(**settings))
+    if found.stopped:
+        return None
+    assert found.decision is not None
+    side = list(found.decision["against"].values())[-1]
+    first = found.confirmed[0]
+    return {
+        "name": job.name, "kind": job.kind, "red_agent": job.red_agent, "rules": job.rules,
+        "seed": job.seed, "scale": scale, "seconds": round(found.seconds, 1),
+        "episodes": found.episodes, "judged": found.summary()["judged"], "winner": found.winner,
+        "may_be_best": [o["workflow"] for o in side["orders"] if o["may_be_best"]],
+        "can_be_followed": [o["workflow"] for o in side["orders"] if o["can_be_followed"]],
+        "minus": found.difference, "compliance": first["compliance"],
+        "in_words": in_words(found.decision),
+        "versions": describe_versions(), "machine": describe_hardware(),
+    }  # fmt: skip
+
+
+def slim(path: Path) -> None:
+    """Keep what was measured, not what was trained."""
+    for one in path.iterdir():
+        if one.is_dir() and not one.is_symlink():
+            shutil.rmtree(one)
+        elif one.name not in KEPT and not one.name.startswith(("obedience", ".")):
+            one.unlink()
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+# --- what they show -------------------------------------------------------------------------------
+
+
+def read(folder: Path) -> None:
+    lines = read_lines(folder / "results.jsonl")
+    for red in ATTACKERS:
+        for rules in RULES:
+            mine = [k for k in lines if k["red_agent"] == red and k["rules"] == rules]
+            whole = [line for line in mine if line["kind"] == "exhaustive"]
+            for line in whole:
+                print(f"{line['name']}: {line['seconds']:.0f} s; " + " ".join(line["in_words"]))
+            if len(whole) > 1:
+                tell_repeated(whole[0], whole[1])
+            third = [line for line in mine if line["kind"] == "third"]
+            if third:
+                tell_third(third, whole)
+            if any(line["kind"] == "coverage" for line in mine):
+                tell_coverage(folder / f"coverage-{red}-{rules}-0")
+
+
+def tell_repeated(one: dict[str, Any], other: dict[str, Any]) -> None:
+    a, b = set(one["may_be_best"]), set(other["may_be_best"])
+    print(
+        f"  five learners and five others: {len(a)} and {len(b)} may be best, {len(a & b)} in "
+        f"both; winner of one in the other's set: {one['winner'] in b}, {other['winner'] in a}"
+    )
+
+
+def tell_third(third: list[dict[str, Any]], whole: list[dict[str, Any]]) -> None:
+    for line in whole[:1]:
+        inside = [one["winner"] in line["may_be_best"] for one in third]
+        print(
+            f"  a third of the budget: winner in the set of all in {sum(inside)} of {len(inside)}"
+        )
+    gains = [one["minus"]["mean"] for one in third if one["minus"]]
+    if len(gains) > 1:
+        d = interval(gains)
+        least = min(one["compliance"] for one in third)
+        print(
+            f"  winner minus without workflows, mean of {len(gains)}: {d['mean']:+.2f} "
+            f"({d['low']:+.2f} to {d['high']:+.2f}), compliance {least:.1%} at least; "
+            f"{np.median([one['seconds'] for one in third]):.0f} s each"
+        )
+
+
+def tell_coverage(folder: Path) -> None:
+    """Decisions by any five learners, beside what all others say."""
+    import yaml
+
+    settings = yaml.safe_load((folder / "config.yaml").read_text())
+    config = SearchConfig(**settings)
+    rows = read_rows(folder / "measured.csv")
+    many, dice = int(config.learners), np.random.default_rng(0)
+    held, inside, sizes = [], [], []
+    for _ in range(SUBSETS):
+        chosen = set((1 + dice.permutation(many)[:5]).tolist())
+        small = known(config, [row for row in rows if row.learner in chosen])
+        rest = known(config, [row for row in rows if row.learner not in chosen])
+        numbers, estimate = small
+        truth = dict(zip(rest[0].tolist(), rest[1].mean.tolist(), strict=True))
+        common = [k for k, number in enumerate(numbers.tolist()) if number in truth]
+        if not common:
+            continue
+        means = np.array([truth[int(numbers[k])] for k in common])
+        found = decide(estimate.of(np.array(common)))
+        cost = means.max() - means
+        held.append(bool(found.may_be_best[means.argmax()]))
+        inside.append(bool(((found.low <= cost + 1e-9) & (cost <= found.high + 1e-9)).all()))
+        sizes.append(int(found.may_be_best.sum()))
+    print(
+        f"  coverage, {SUBSETS} decisions by 5 of {many} learners: best of the other {many - 5} in "
+        f"the set in {sum(held)}, all costs within bounds in {sum(inside)}; sets of "
+        f"{min(sizes)} to {max(sizes)}"
+    )
+
+
+def known(config: SearchConfig, rows: list[Row]) -> Any:
+    """What some of the learners say."""
+    return known_of(config, visits_of(config, rows, 0))
+
+
+def main() -> None:
+    parser = ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=("measure", "read"))
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--only", help="kind, or kind:attacker")
+    parser.add_argument("--scale", type=float, default=1.0)
+    parser.add_argument("--num-threads", default="auto")
+    args = parser.parse_args()
+    if args.what == "read":
+        read(args.folder)
+    else:
+        threads = int(args.num_threads) if args.num_threads.isdecimal() else args.num_threads
+        measure(args.folder, args.only, args.scale, threads)
+
+
+if __name__ == "__main__":
+    main()

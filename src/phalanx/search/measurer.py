@@ -1,0 +1,174 @@
+"""Where a search plays: its policies, told an order, on dice that all orders share."""
+
+import math
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from phalanx.cage2.settings import red_agent_weights
+from phalanx.cage2.workflow import order_name, reverse_of
+from phalanx.play.episodes import play_episodes
+from phalanx.play.evaluate_config import Games
+from phalanx.play.players import trained_player
+from phalanx.play.trained import TrainedDefender, load_defender
+from phalanx.search.config import SearchConfig
+from phalanx.search.logs import find_policy
+from phalanx.search.measured import Row
+from phalanx.statistics import interval
+from phalanx.training.cage2_extension import passes_gate
+from phalanx.training.folder import RunFolder
+from phalanx.training.recipe import Network
+
+MEASURE, FINAL, CONFIRM = 2_000_003, 3_000_017, 4_000_037  # added to the seed: dice of their own
+NEXT_LEARNER = 10_000_019  # ... and for each learner
+REVERSED = 500  # episodes that are also judged by the reverse order
+Floats = npt.NDArray[np.float64]
+
+
+class Measured(NamedTuple):
+    """A policy that was told an order, over some episodes."""
+
+    figures: dict[str, Any]
+    """as summary.json has them"""
+    returns: npt.NDArray[np.float64]
+    passed: bool
+    """the gate"""
+
+
+class Measurer:
+    """Plays the policies in the folder of a search.
+
+    reference: the order that others are compared with, on the same dice; None: no other is.
+    """
+
+    reference: int | None = None
+
+    def __init__(self, config: SearchConfig, folder: RunFolder, network: Network | None) -> None:
+        self.config, self.folder, self.network = config, folder, network
+        self.weights = red_agent_weights(config.red_agent)
+        self._defenders: dict[Path, TrainedDefender] = {}
+        self._reference_returns: dict[tuple[str, int], Floats] = {}
+
+    def measure(self, number: int, learner: int = 1, with_reverse: bool = False) -> list[Row]:
+        """Play a learner's policy for an order against each attacker.
+
+        All orders meet the same dice; other learners meet others, so that what they differ in holds
+        all luck. with_reverse: also judge some episodes by the reverse order.
+        """
+        path, rows = self.policy_of(number, learner), []
+        for attacker, episodes in self.episodes_against().items():
+            dice, told = MEASURE + (learner - 1) * NEXT_LEARNER, {"red_agent": attacker}
+            played = self.play(path, number, episodes, dice, order_name(number), **told)
+            paired = self._paired_error(number, learner, attacker, played.returns)
+            reverse = None
+            if with_reverse:
+                few = min(episodes, REVERSED)
+                told |= {"judged_by": order_name(reverse_of(number))}
+                reverse = self.play(path, number, few, dice, "reverse", **told).figures[
+                    "compliance"
+                ]
+            rows.append(row_of(played, attacker, learner, number, paired, reverse))
+        return rows
+
+    def measure_free(self, learner: int) -> list[Row]:
+        """Play a learner without workflows, on the dice that all orders of that learner meet."""
+        dice = MEASURE + (learner - 1) * NEXT_LEARNER
+        return [
+            row_of(
+                self.play(
+                    self.folder.path / f"free-{learner}", 0, episodes, dice, "no order",
+                    red_agent=attacker,
+                ), attacker, learner, None, None, None,
+            )
+            for attacker, episodes in self.episodes_against().items()
+        ]  # fmt: skip
+
+    def episodes_against(self) -> dict[str, int]:
+        """How many episodes measure an order against each attacker."""
+        many = self.config.episodes_of_a_visit
+        if self.config.judges_all or len(self.weights) == 1:
+            return dict.fromkeys(self.weights, many)
+        return {name: max(2, round(many * weight)) for name, weight in self.weights.items()}
+
+    def _paired_error(
+        self, number: int, learner: int, attacker: str, returns: Floats
+    ) -> float | None:
+        """The standard error of a mean without what the dice do to all orders alike.
+
+        By how much the differences from one order of reference scatter: half of that is its own.
+        """
+        key = attacker, learner
+        if self.reference is None or number == self.reference:
+            self._reference_returns[key] = returns
+            return None
+        if key not in self._reference_returns:  # it was measured before this search was resumed
+            first = self.reference
+            again = self.play(
+                self.policy_of(first, learner), first, len(returns),
+                MEASURE + (learner - 1) * NEXT_LEARNER, "reference", red_agent=attacker,
+            )  # fmt: skip
+            self._reference_returns[key] = again.returns
+        apart = returns - self._reference_returns[key]
+        return float(f"{np.std(apart, ddof=1) / math.sqrt(2 * len(apart)):.6g}")
+
+    def play(
+        self,
+        path: Path,
+        number: int,
+        episodes: int,
+        dice: int,
+        name: str,
+        *,
+        red_agent: str | None = None,
+        judged_by: str | None = None,
+    ) -> Measured:
+        """Play a policy that is told an order; equal `dice` are equal games for all policies.
+
+        red_agent: if not all that the search is about. judged_by: an order other than that told.
+        """
+        c = self.config
+        if path not in self._defenders:
+            self._defenders[path] = load_defender(path, self.network)
+        seed, player = (c.seed + dice) % 2**63, trained_player(name, self._defenders[path])
+        games = Games(episodes, c.rules, seed, c.threads, c.compliance_rule, judged_by=judged_by)
+        orders = np.full(episodes, number)
+        against = red_agent or c.red_agent
+        played = play_episodes(games, player, against, (c.horizon,), orders)
+        returns, fixes, compliant = played.returns[:, 0], played.fixes[:, 0], played.compliant[:, 0]
+        figures = {
+            "workflow": number,
+            "order": order_name(number),
+            "name": name,
+            **interval(returns),
+            "compliance": float(compliant.sum() / fixes.sum()) if fixes.any() else None,
+            "fixes_per_episode": float(fixes.mean()),
+            "share_without_fix": float((fixes == 0).mean()),
+        }
+        return Measured(figures, returns, passes_gate(figures, c))
+
+    def policy_of(self, number: int, learner: int = 1) -> Path:
+        return find_policy(self.folder.path, self.config.start_from, number, learner)
+
+
+def row_of(
+    played: Measured,
+    attacker: str,
+    learner: int,
+    number: int | None,
+    paired: float | None,
+    reverse: float | None,
+) -> Row:
+    """A row of measured.csv; number None: of a learner that was not told to follow any order."""
+    figures: dict[str, Any] = {
+        name: float(f"{value:.6g}") if isinstance(value, float) else value  # as the file has it
+        for name, value in played.figures.items()
+    }
+    return Row(
+        attacker=attacker, learner=learner, workflow=number, episodes=figures["episodes"],
+        mean=figures["mean"], stderr=figures["stderr"], paired_stderr=paired,
+        compliance=None if number is None else figures["compliance"],
+        fixes_per_episode=figures["fixes_per_episode"],
+        share_without_fix=figures["share_without_fix"], reverse_compliance=reverse,
+    )  # fmt: skip

@@ -1,0 +1,74 @@
+"""What obedience costs: the return of learners from whom other compliances were asked."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from phalanx.cage2.workflow import NUM_ORDERS, order_name, reverse_of
+from phalanx.errors import RunError
+from phalanx.search.logs import as_csv, read_csv, school_name
+from phalanx.search.measurer import MEASURE, NEXT_LEARNER
+
+if TYPE_CHECKING:
+    from phalanx.search.search import Search
+
+COLUMNS = (
+    "threshold", "learner", "return", "compliance", "reverse_compliance", "fixes_per_episode",
+)  # fmt: skip
+EPISODES = 200  # of each order, and as many judged by its reverse
+FILE = "obedience.csv"
+
+
+def measure_obedience(search: "Search") -> list[dict[str, float]]:
+    """Train and play learners for each threshold that was asked for, and for the search's own.
+
+    A learner has the seed and the dice that it has in the search; only the threshold differs. All
+    120 orders are played; the mean over them is a row of obedience.csv.
+    """
+    c, trainer = search.config, search.trainer
+    found = read_obedience(search.folder.path)
+    done = {(row["threshold"], row["learner"]) for row in found}
+    for threshold in sorted({*c.thresholds, c.compliance_threshold}):
+        for learner in range(1, int(c.learners) + 1):
+            if (threshold, learner) in done:
+                continue
+            path = search.folder.path / school_name(learner)
+            if threshold != c.compliance_threshold:
+                path = trainer.train_for_threshold(threshold, learner)
+            search.phase = f"playing compliance {threshold:.0%}, learner {learner} of {c.learners}"
+            figures = play_orders(search, path, learner)
+            found.append({"threshold": threshold, "learner": learner, **figures})
+            search.folder.write(FILE, as_csv(COLUMNS, found))
+    return found
+
+
+def play_orders(search: "Search", path: Path, learner: int) -> dict[str, float]:
+    """All orders, each judged by itself and by its reverse; compliance is pooled over all fixes."""
+    trainer, dice = search.trainer, MEASURE + (learner - 1) * NEXT_LEARNER
+    returns, fixes, followed, reverse = [], 0.0, 0.0, 0.0
+    for number in range(NUM_ORDERS):
+        own = trainer.play(path, number, EPISODES, dice, "own").figures
+        other = order_name(reverse_of(number))
+        back = trainer.play(path, number, EPISODES, dice, "back", judged_by=other).figures
+        returns.append(own["mean"])
+        fixes += own["fixes_per_episode"]
+        followed += own["fixes_per_episode"] * (own["compliance"] or 0.0)
+        reverse += own["fixes_per_episode"] * (back["compliance"] or 0.0)
+    return {
+        "return": float(np.mean(returns)),
+        "compliance": followed / max(fixes, 1e-9),
+        "reverse_compliance": reverse / max(fixes, 1e-9),
+        "fixes_per_episode": fixes / NUM_ORDERS,
+    }
+
+
+def read_obedience(folder: Path) -> list[dict[str, Any]]:
+    """obedience.csv of a search; none if there is none."""
+    path = folder / FILE
+    if not path.exists():
+        return []
+    try:
+        return [{name: float(row[name]) for name in COLUMNS} for row in read_csv(path)]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise RunError(f"{path} is no table of what obedience costs: {error}") from None

@@ -1,0 +1,168 @@
+"""A decision in sentences, and what it says of one order."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from phalanx.cage2.workflow import order_name
+from phalanx.errors import RunError
+from phalanx.files import read_plain
+
+LARGEST_DECISION = 1 << 24  # bytes; 120 orders and three attackers take a fiftieth of that
+NEEDED = ("workflow", "order", "tried", "can_be_followed", "may_be_best", "cost", "low", "high")
+
+
+def in_words(decision: dict[str, Any]) -> list[str]:
+    """What a team should know, most important first."""
+    said = []
+    for name, side in decision["against"].items():
+        said += _of_side(name, side, decision)
+    worst = decision["worst_case"]
+    if worst and worst["best"] is not None:
+        best = next(one for one in worst["orders"] if one["workflow"] == worst["best"])
+        many = sum(one["may_be_best"] for one in worst["orders"])
+        said.append(
+            f"Whoever attacks: {best['order']} costs least in the worst case, at most "
+            f"{best['high']:.2f} points; {count(many, 'order')} may be best by that."
+        )
+    if decision["learners"] == 1:
+        said.append(
+            "One learner was trained: how much of this is the luck of its training is not known, "
+            "and not in the bounds; give --learners 5."
+        )
+    return said
+
+
+def _of_side(name: str, side: dict[str, Any], decision: dict[str, Any]) -> list[str]:
+    sure = f"{decision['confidence']:.0%} confidence for all orders at once"
+    good = [order for order in side["orders"] if order["can_be_followed"]]
+    if not good:
+        return [f"Against {name} no order that was tried can be followed."]
+    best = next(order for order in good if order["workflow"] == side["best"])
+    may = [order for order in good if order["may_be_best"]]
+    said = []
+    if len(may) == len(good):
+        most = max(order["high"] for order in good)
+        said.append(
+            f"Against {name} no order that can be followed is better than another by more than "
+            f"{most:.2f} points ({sure}): choose by other reasons. {best['order']} is ahead."
+        )
+    else:
+        rest = [order["cost"] for order in good if not order["may_be_best"]]
+        said.append(
+            f"Against {name} {count(len(may), 'order')} of {len(good)} may be the best one "
+            f"({sure}), {best['order']} before all; the others cost {min(rest):.2f} to "
+            f"{max(rest):.2f} points."
+        )
+    failed = [order for order in side["orders"] if not order["can_be_followed"]]
+    if failed:
+        why = " or ".join(f"{first} before {then}" for first, then in side["demands"])
+        said.append(
+            f"{count(len(failed), 'order')} cannot be followed"
+            + (f": those that have {why}." if why else ".")
+        )
+    untried = sum(not order["tried"] for order in good)
+    if untried:
+        said.append(f"{count(untried, 'order')} of these were not tried: a model tells of them.")
+    gain = best["minus_no_order"]
+    if gain is not None:
+        said.append(f"{best['order']} minus the same learners without any order: {_within(gain)}.")
+    return said
+
+
+def asked(decision: dict[str, Any], number: int) -> list[str]:
+    """What one order costs, against each attacker."""
+    said = []
+    for name, side in decision["against"].items():
+        own = next((order for order in side["orders"] if order["workflow"] == number), None)
+        if own is None or (own["cost"] is None and not own["tried"]):
+            said.append(f"{order_name(number)}: nothing is known of it against {name}.")
+            continue
+        followed = "" if own["compliance"] is None else f", compliance {own['compliance']:.1%}"
+        if own["cost"] is None:
+            said.append(
+                f"{own['order']} cannot be followed against {name}{followed}: policies that were "
+                f"told it had a return of {own['return']:.2f}."
+            )
+            continue
+        verdict = "it may be the best order" if own["may_be_best"] else "it is not the best order"
+        said.append(
+            f"{own['order']} costs {own['cost']:.2f} points against the best for {name} "
+            f"({own['low']:.2f} to {own['high']:.2f}): {verdict}{followed}."
+        )
+        if own["minus_no_order"] is not None:
+            said.append(f"Against no order at all: {_within(own['minus_no_order'])}.")
+    return said
+
+
+def count(many: int, what: str) -> str:
+    """`1 order`, `3 orders`."""
+    return f"{many} {what}" if many == 1 else f"{many} {what}s"
+
+
+def _within(gain: dict[str, Any]) -> str:
+    """`+0.12 points (-0.40 to +0.64)`."""
+    if gain["low"] is None:
+        return f"{gain['mean']:+.2f} points"
+    return f"{gain['mean']:+.2f} points ({gain['low']:+.2f} to {gain['high']:+.2f})"
+
+
+# --- from a file ----------------------------------------------------------------------------------
+
+
+def read_decision(folder: Path) -> dict[str, Any]:
+    """decision.json of a search."""
+    path = folder / "decision.json"
+    try:
+        decision = json.loads(read_plain(path, LARGEST_DECISION))
+        _check(decision)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        raise RunError(
+            f"{folder} holds no decision; let phalanx search --resume {folder} come to its end"
+        ) from None
+    return dict(decision)
+
+
+def _check(decision: Any) -> None:
+    """Whoever may have written it: what sentences and pictures are made of is of its kind."""
+    _numbers(decision, ("confidence", "learners"))
+    sides = decision["against"]
+    if not isinstance(sides, dict) or not sides or not all(isinstance(n, str) for n in sides):
+        raise TypeError
+    tables = [side["orders"] for side in sides.values()]
+    if decision["worst_case"] is not None:
+        tables.append(decision["worst_case"]["orders"])
+    for side in sides.values():
+        known = [order["workflow"] for order in side["orders"] if order["can_be_followed"] is True]
+        if (side["best"] in known) != bool(known):
+            raise ValueError
+        for first, then in side["demands"]:
+            if not isinstance(first, str) or not isinstance(then, str):
+                raise TypeError
+        for order in side["orders"]:
+            if any(name not in order for name in NEEDED):
+                raise KeyError
+            if order["can_be_followed"]:
+                _numbers(order, ("return",))
+            _numbers(order, ("return", "compliance", "reverse_compliance"), or_none=True)
+            for value in order["by_learner"]:
+                _numbers({"value": value}, ("value",))
+            if order["minus_no_order"] is not None:
+                _numbers(order["minus_no_order"], ("mean",))
+                _numbers(order["minus_no_order"], ("low", "high"), or_none=True)
+    for table in tables:
+        for order in table:
+            if order["order"] != order_name(order["workflow"]):
+                raise ValueError
+            is_open = order.get("can_be_followed") is False
+            _numbers(order, ("cost", "low", "high"), or_none=is_open)
+
+
+def _numbers(found: Any, names: Sequence[str], or_none: bool = False) -> None:
+    for name in names:
+        value = found[name]
+        if value is None and or_none:
+            continue
+        if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
+            raise TypeError

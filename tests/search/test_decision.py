@@ -1,0 +1,119 @@
+"""What may be best, what the others cost, and whether that is true as often as it is said to be."""
+
+import numpy as np
+import pytest
+
+from phalanx.cage2.workflow import DISTANCES, NUM_ORDERS
+from phalanx.search.decision import Estimate, Floats, decide, quantile
+from phalanx.search.luck import fit_luck
+from tests.search.test_gp_ucb import draw
+
+SOME = np.arange(0, NUM_ORDERS, 3)
+NEAR = DISTANCES[np.ix_(SOME, SOME)]
+
+
+def learners(
+    truth: Floats, scale: float, share: float, length: float, many: int, rng: np.random.Generator
+) -> Floats:
+    """What several learners make of orders: how good each is at all, and its luck with each."""
+    distances = NEAR if len(truth) == len(SOME) else DISTANCES
+    luck = scale**2 * (share * np.exp(-distances / length) + (1 - share) * np.eye(len(truth)))
+    drawn = rng.multivariate_normal(np.zeros(len(truth)), luck, many).T
+    return truth[:, None] + 3 * rng.normal(size=many) + drawn
+
+
+@pytest.mark.parametrize(("share", "length"), [(0.0, 0.4), (0.8, 0.4), (0.9, 1.6)])
+def test_the_luck_that_was_planted_is_found_again(share: float, length: float) -> None:
+    rng, found = np.random.default_rng(1), []
+    planted = 0.3**2 * (share * np.exp(-DISTANCES / length) + (1 - share) * np.eye(NUM_ORDERS))
+    for _ in range(8):
+        luck = fit_luck(DISTANCES, learners(np.zeros(NUM_ORDERS), 0.3, share, length, 5, rng))
+        found.append(Estimate(NONE, luck.covariance(DISTANCES)).errors())
+    errors = Estimate(NONE, planted).errors()
+    for near, far in ((0.05, 0.25), (0.45, 0.55), (0.85, 1.05)):
+        pairs = (near < DISTANCES) & (far > DISTANCES)
+        assert np.mean([one[pairs].mean() for one in found]) == pytest.approx(
+            errors[pairs].mean(), rel=0.12
+        )
+
+
+NONE = np.zeros(NUM_ORDERS)
+
+
+def test_how_good_a_learner_is_at_all_does_not_matter() -> None:
+    rng = np.random.default_rng(2)
+    table = learners(draw(1, 0.5, rng), 0.3, 0.5, 0.4, 4, rng)
+    shifted = table + np.array([5.0, -20.0, 0.0, 100.0])
+    one, other = fit_luck(DISTANCES, table), fit_luck(DISTANCES, shifted)
+    assert one.scale == pytest.approx(other.scale)
+    assert one[1:] == pytest.approx(other[1:])
+
+
+def test_luck_that_is_shared_by_many_orders_is_known_less_well() -> None:
+    rng = np.random.default_rng(3)
+    own = fit_luck(DISTANCES, learners(NONE, 0.3, 0.0, 0.4, 5, rng))
+    shared = fit_luck(DISTANCES, learners(NONE, 0.3, 0.95, 1.6, 5, rng))
+    assert own.freedom > 300
+    assert 4 < shared.freedom < 100
+
+
+@pytest.mark.parametrize(("spread", "share", "many"), [(0.6, 0.7, 5), (0.0, 0.0, 5), (1.0, 0.9, 3)])
+def test_sets_and_costs_are_true_as_often_as_they_say(
+    spread: float, share: float, many: int
+) -> None:
+    """Of 40 searches at least 36: the best order is in the set, and all costs in their bounds."""
+    rng = np.random.default_rng(4)
+    true = np.zeros(40, np.bool_)
+    for k in range(len(true)):
+        truth = draw(spread, 0.5, rng)[SOME] if spread else np.zeros(len(SOME))
+        table = learners(truth, 0.3, share, 0.4, many, rng)
+        luck = fit_luck(NEAR, table)
+        found = decide(Estimate(table.mean(1), luck.covariance(NEAR) / many, luck.freedom))
+        cost = truth.max() - truth
+        inside = (found.low - 1e-9 <= cost) & (cost <= found.high + 1e-9)
+        true[k] = inside.all() and found.may_be_best[truth.argmax()]
+    assert true.sum() >= 36
+
+
+def test_orders_that_are_far_behind_are_out_and_those_beside_the_best_are_in() -> None:
+    mean = np.array([0.0, -0.05, -0.2, -3.0])
+    found = decide(Estimate(mean, np.eye(4) * 0.1**2))
+    assert found.best == 0
+    assert found.may_be_best.tolist() == [True, True, True, False]
+    assert found.cost == pytest.approx([0, 0.05, 0.2, 3.0])
+    assert found.low[3] > 2
+    assert (found.low[:3] == 0).all()
+    assert found.high[3] < 4
+
+
+def test_luck_that_two_orders_share_does_not_hide_their_difference() -> None:
+    mean, own = np.array([0.0, -0.5]), np.array([[1.0, 0.99], [0.99, 1.0]])
+    assert decide(Estimate(mean, own)).may_be_best.tolist() == [True, False]
+    assert decide(Estimate(mean, np.eye(2))).may_be_best.tolist() == [True, True]
+
+
+def test_a_size_that_is_known_badly_widens_what_may_be() -> None:
+    mean = np.linspace(0, -1, 20)
+    sure, unsure = (decide(Estimate(mean, np.eye(20) * 0.04, f)) for f in (np.inf, 4.0))
+    assert unsure.may_be_best.sum() > sure.may_be_best.sum()
+    assert (unsure.high > sure.high).all()
+
+
+def test_a_single_order_is_the_best() -> None:
+    found = decide(Estimate(np.array([-3.0]), np.array([[0.1]])))
+    assert found.may_be_best.tolist() == [True]
+    assert found.high.tolist() == [0.0]
+
+
+def test_two_orders_are_told_apart_at_the_usual_distance() -> None:
+    """With one comparison it is the plain test: 1.96 standard errors."""
+    for behind, is_in in ((1.85, True), (2.08, False)):
+        mean = np.array([0.0, -behind * np.sqrt(2)])
+        assert decide(Estimate(mean, np.eye(2))).may_be_best[1] == is_in
+
+
+def test_sums_of_orders_have_intervals_that_hold_at_once() -> None:
+    weights = np.eye(6) - 1 / 6
+    reach = quantile(Estimate(np.zeros(6), np.eye(6)), weights)
+    drawn = np.random.default_rng(5).normal(size=(4000, 6)) @ weights.T
+    assert np.mean((np.abs(drawn) <= reach).all(axis=1)) == pytest.approx(0.95, abs=0.015)
