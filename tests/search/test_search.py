@@ -235,13 +235,6 @@ def test_training_that_was_killed_before_its_summary_is_finished(
     assert again.confirmed == own.confirmed
 
 
-def test_exhaustive_measures_all_orders_within_the_budget(tmp_path: Path) -> None:
-    done = search(small(tmp_path, "all", exhaustive=True, baseline=False, max_episodes=0))
-    assert [visit.workflow for visit in done.visits] == list(range(NUM_ORDERS))
-    assert done.config.budget <= done.episodes <= done.config.budget + 40
-    assert done.difference is None
-
-
 @pytest.mark.parametrize("policy", ["shared", "separate"])
 def test_exhaustive_leaves_all_orders_their_share(policy: str, tmp_path: Path) -> None:
     """The first orders' own training does not use up what the last are measured with."""
@@ -449,6 +442,9 @@ def test_without_a_fix_an_order_has_failed() -> None:
     assert np.isfinite(surrogate.bounds).all()
 
 
+GP = ("--exhaustive", "false")
+
+
 @pytest.mark.parametrize(
     ("flags", "says"),
     [
@@ -466,10 +462,21 @@ def test_without_a_fix_an_order_has_failed() -> None:
         (["--n-envs", "auto"], "needs --n-envs as a number"),
         (["--duration", "1"], "give --total-episodes alone"),
         (["--measure-episodes", "1"], "measure_episodes must be from 2 to"),
-        (["--total-episodes", "20000"], "leaves 0 to measure orders with, but 250 are needed"),
-        (["--finalists", "120"], "less of --school-share, --finish-share, --finalists"),
-        (["--exhaustive", "--total-episodes", "28000"], "leaves 100 to measure orders with"),
-        (["--school-share", "0"], "without a school there is no network to measure"),
+        ([*GP, "--total-episodes", "20000"], "leaves 0 to measure orders with, but 250 are needed"),
+        ([*GP, "--finalists", "120"], "less of --school-share, --finish-share, --finalists"),
+        (
+            ["--exhaustive", "--policy", "separate", "--total-episodes", "28000"],
+            "leaves 100 to measure orders with",
+        ),
+        ([*GP, "--school-share", "0"], "without a school there is no network to measure"),
+        (["--total-episodes", "900"], "leaves 165 to each of 5 learners, less than one batch"),
+        (["--learners", "0"], "learners must be from 1 to 100"),
+        (["--learners", "2", "--shard", "1/2"], "leave out --shard and --runner ray"),
+        (["--learners", "2", "--start-from", "x"], "--start-from gives one network"),
+        (["--thresholds", "0.5", "2"], "thresholds are shares of all fixes, from 0 to 1; got 2"),
+        ([*GP, "--thresholds", "0.5"], "--thresholds is for --exhaustive searches"),
+        (["--ask", "defender,users"], "unknown unit type 'users'"),
+        (["--red-agent", "b_line,nobody"], "unknown red agent 'nobody'"),
         (["--start-from", "nowhere"], "nowhere to start from"),
         (["--network", "no.such:thing"], "cannot find --network no.such:thing"),
     ],
@@ -491,7 +498,8 @@ def test_a_winner_that_failed_the_gate_only_after_its_finals_is_told_from_one_th
     monkeypatch.setattr(found, "confirmed", last)
     show_results(found)
     assert "in the finals, but not in this table" in capsys.readouterr().out
-    monkeypatch.setattr(found, "finals", [{**row, "compliance": None} for row in found.finals])
+    failed = [dataclasses.replace(visit, passed=False) for visit in found.visits]
+    monkeypatch.setattr(found, "visits", failed)
     show_results(found)
     assert "no order passed the gate" in capsys.readouterr().out
 

@@ -1,11 +1,20 @@
 """Folders as runs, searches and sweeps leave them, made by hand: no test has to train for one."""
 
 import json
+from dataclasses import asdict
+from itertools import product
 from pathlib import Path
 from typing import Any
 
-from phalanx.cage2.workflow import order_name
+import numpy as np
+
+from phalanx.cage2.settings import red_agent_weights
+from phalanx.cage2.workflow import NUM_ORDERS, POSITIONS, order_name
+from phalanx.search.answer import answer
 from phalanx.search.config import SearchConfig
+from phalanx.search.exhaustive import visits_of
+from phalanx.search.measured import Row
+from phalanx.search.obedience import COLUMNS
 from phalanx.training.config import TrainConfig
 from phalanx.training.folder import MARK, RunFolder
 
@@ -108,6 +117,37 @@ def make_search(path: Path, *, state: str = "finished") -> Path:
         "versions": {"phalanx": "1.0"}, "config": config.as_dict(), "visits": visits,
     })  # fmt: skip
     folder.close()
+    return path
+
+
+def make_decision(path: Path, red_agent: str = "b_line,meander", learners: int = 3) -> Path:
+    """A folder of a search that has judged all orders: users must come after enterprise hosts."""
+    config = SearchConfig(red_agent=red_agent, learners=learners)
+    dice, rows = np.random.default_rng(1), []
+    for learner, attacker in product(range(1, learners + 1), red_agent_weights(config.red_agent)):
+        level = -10 + dice.normal() - 5 * (attacker == "meander")
+        for number in (*range(NUM_ORDERS), None):
+            first = 0 if number is None else int(POSITIONS[number, 1])
+            can = number is None or POSITIONS[number, 1] < POSITIONS[number, 4]
+            rows.append(Row(
+                attacker=attacker, learner=learner, workflow=number, episodes=4000,
+                mean=float(level - 0.5 * first + 0.2 * dice.normal()), stderr=0.05,
+                paired_stderr=0.02, compliance=0.97 if can else 0.2, fixes_per_episode=5.0,
+                share_without_fix=0.0, reverse_compliance=None if number is None else 0.1,
+            ))  # fmt: skip
+    visits = visits_of(config, rows, 300_000)
+    make_search(path)
+    decision = answer(config, visits, rows)
+    (path / "decision.json").write_text(json.dumps(decision))
+    summary = json.loads((path / "summary.json").read_text())
+    summary |= {"visits": [asdict(visit) for visit in visits], "config": config.as_dict()}
+    (path / "summary.json").write_text(json.dumps(summary))
+    prices = [
+        f"{asked},{learner},{-9 - asked - 0.1 * learner},{asked},{0.5 - asked / 2},4"
+        for asked in (0.0, 0.5, 0.9)
+        for learner in range(1, learners + 1)
+    ]
+    (path / "obedience.csv").write_text("\n".join([",".join(COLUMNS), *prices]) + "\n")
     return path
 
 

@@ -11,6 +11,7 @@ from phalanx.errors import ConfigError
 from phalanx.machine import count_cores
 from phalanx.settings.fields import (
     OneOf,
+    Only,
     OrWord,
     Within,
     checked,
@@ -21,6 +22,8 @@ from phalanx.settings.fields import (
 from phalanx.training.config import MAX_NETWORKS, NO_STEPS, NOT_SAVED, TrainConfig
 
 SPENDING = ("school_share", "finish_share")
+IN_TURN = Only("searches that try orders in turn", lambda search: not search.judges_all)
+AT_ONCE = Only("searches that judge all orders", lambda search: search.judges_all)
 
 
 @checked
@@ -71,23 +74,24 @@ class SearchConfig(TrainConfig):
     section("search", rarely=True)
     alignment: Annotated[str, OneOf(*ALIGNMENTS)] = "gate"
     """gate: compliance is held just above its threshold; delta, per_fix: as in phalanx train"""
-    school_share: Annotated[float, Within(0, 1)] = 0.5
-    """share of the budget for what all orders have in common"""
+    school_share: Annotated[float, Within(0, 1), IN_TURN] = 0.5
+    """share of the budget for what all orders have in common, if not all are judged"""
     finish_share: Annotated[float, Within(0, 1)] = 0.4
-    """share of the budget for training the winner on its own order"""
-    judge_episodes: Annotated[int, Within(2, 10**7)] = 4000
+    """share of the budget, or of one learner's if all orders are judged, for training the winner on
+    its own order"""
+    judge_episodes: Annotated[int, Within(2, 10**7), AT_ONCE] = 4000
     """episodes by which each learner is judged with each order, beyond the budget: --exhaustive"""
-    measure_episodes: Annotated[int, Within(2, 10**7)] = 250
+    measure_episodes: Annotated[int, Within(2, 10**7), IN_TURN] = 250
     """... by which an order is measured with each learner, if not all orders are"""
     thresholds: tuple[float, ...] = ()
     """also train learners for these compliance thresholds: what obedience costs"""
-    max_episodes: Annotated[int, Within(0, 10**9)] = 2000
+    max_episodes: Annotated[int, Within(0, 10**9), IN_TURN] = 2000
     """training that an order may get of its own before it is measured"""
-    patience: Annotated[int, Within(1, 10**6)] = 5
+    patience: Annotated[int, Within(1, 10**6), IN_TURN] = 5
     """updates without a gain in return after which an order's own training ends"""
-    gp_beta: Annotated[float, Within(0, 1e6)] = 2.0
+    gp_beta: Annotated[float, Within(0, 1e6), IN_TURN] = 2.0
     """how much uncertainty attracts: the next order has the highest mean + beta * std"""
-    finalists: Annotated[int, Within(1, NUM_ORDERS)] = 5
+    finalists: Annotated[int, Within(1, NUM_ORDERS), IN_TURN] = 5
     """orders that are played again before a winner is named"""
     final_episodes: Annotated[int, Within(2, 10**7)] = 500
     """... for so many episodes each"""
@@ -229,7 +233,7 @@ class SearchConfig(TrainConfig):
     @property
     def reserved(self) -> int:
         """Episodes for what comes after the visits."""
-        finals = self.finalists * self.final_episodes // self.parts
+        finals = self.finalists * self.final_episodes * int(self.learners) // self.parts
         return self.finish_episodes + finals
 
     @property

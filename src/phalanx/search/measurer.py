@@ -66,9 +66,8 @@ class Measurer:
             if with_reverse:
                 few = min(episodes, REVERSED)
                 told |= {"judged_by": order_name(reverse_of(number))}
-                reverse = self.play(path, number, few, dice, "reverse", **told).figures[
-                    "compliance"
-                ]
+                again = self.play(path, number, few, dice, "reverse", **told)
+                reverse = again.figures["compliance"]
             rows.append(row_of(played, attacker, learner, number, paired, reverse))
         return rows
 
@@ -111,7 +110,7 @@ class Measurer:
             )  # fmt: skip
             self._reference_returns[key] = again.returns
         apart = returns - self._reference_returns[key]
-        return float(f"{np.std(apart, ddof=1) / math.sqrt(2 * len(apart)):.6g}")
+        return float(np.std(apart, ddof=1) / math.sqrt(2 * len(apart)))
 
     def play(
         self,
@@ -161,14 +160,14 @@ def row_of(
     reverse: float | None,
 ) -> Row:
     """A row of measured.csv; number None: of a learner that was not told to follow any order."""
+    names = ("mean", "stderr", "compliance", "fixes_per_episode", "share_without_fix")
+    told = {name: played.figures[name] for name in names}
+    told |= {"paired_stderr": paired, "reverse_compliance": reverse}
+    if number is None:
+        told["compliance"] = None
     figures: dict[str, Any] = {
-        name: float(f"{value:.6g}") if isinstance(value, float) else value  # as the file has it
-        for name, value in played.figures.items()
+        name: None if value is None else float(f"{value:.6g}")  # as the file has it
+        for name, value in told.items()
     }
-    return Row(
-        attacker=attacker, learner=learner, workflow=number, episodes=figures["episodes"],
-        mean=figures["mean"], stderr=figures["stderr"], paired_stderr=paired,
-        compliance=None if number is None else figures["compliance"],
-        fixes_per_episode=figures["fixes_per_episode"],
-        share_without_fix=figures["share_without_fix"], reverse_compliance=reverse,
-    )  # fmt: skip
+    episodes = len(played.returns)
+    return Row(attacker=attacker, learner=learner, workflow=number, episodes=episodes, **figures)

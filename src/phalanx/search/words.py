@@ -2,15 +2,16 @@
 
 import json
 from collections.abc import Sequence
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from phalanx.cage2.workflow import order_name
+from phalanx.cage2.workflow import NUM_TYPES, order_name
 from phalanx.errors import RunError
 from phalanx.files import read_plain
 
 LARGEST_DECISION = 1 << 24  # bytes; 120 orders and three attackers take a fiftieth of that
-NEEDED = ("workflow", "order", "tried", "can_be_followed", "may_be_best", "cost", "low", "high")
+YES_OR_NO = ("tried", "can_be_followed", "may_be_best")
 
 
 def in_words(decision: dict[str, Any]) -> list[str]:
@@ -131,18 +132,31 @@ def _check(decision: Any) -> None:
     if not isinstance(sides, dict) or not sides or not all(isinstance(n, str) for n in sides):
         raise TypeError
     tables = [side["orders"] for side in sides.values()]
-    if decision["worst_case"] is not None:
-        tables.append(decision["worst_case"]["orders"])
+    worst = decision["worst_case"]
+    if worst is not None:
+        tables.append(worst["orders"])
+        if worst["best"] is not None:
+            _ = [order["workflow"] for order in worst["orders"]].index(worst["best"])
+        if any(type(order["may_be_best"]) is not bool for order in worst["orders"]):
+            raise TypeError
     for side in sides.values():
         known = [order["workflow"] for order in side["orders"] if order["can_be_followed"] is True]
         if (side["best"] in known) != bool(known):
             raise ValueError
+        if len(side["positions"]) != NUM_TYPES:
+            raise ValueError
+        for row in side["positions"]:
+            if len(row) != NUM_TYPES:
+                raise ValueError
+            for cell in row:
+                if cell is not None:
+                    _numbers(cell, ("effect", "reach"))
         for first, then in side["demands"]:
             if not isinstance(first, str) or not isinstance(then, str):
                 raise TypeError
         for order in side["orders"]:
-            if any(name not in order for name in NEEDED):
-                raise KeyError
+            if any(type(order[name]) is not bool for name in YES_OR_NO):
+                raise TypeError
             if order["can_be_followed"]:
                 _numbers(order, ("return",))
             _numbers(order, ("return", "compliance", "reverse_compliance"), or_none=True)
@@ -155,7 +169,7 @@ def _check(decision: Any) -> None:
         for order in table:
             if order["order"] != order_name(order["workflow"]):
                 raise ValueError
-            is_open = order.get("can_be_followed") is False
+            is_open = order.get("can_be_followed") is False  # the worst case knows no others
             _numbers(order, ("cost", "low", "high"), or_none=is_open)
 
 
@@ -164,5 +178,5 @@ def _numbers(found: Any, names: Sequence[str], or_none: bool = False) -> None:
         value = found[name]
         if value is None and or_none:
             continue
-        if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
             raise TypeError

@@ -258,7 +258,7 @@ def _x_range(curves: Sequence[Curve]) -> tuple[float, float]:
     if not known.size:
         return 0.0, 1.0
     low, high = float(known.min()), float(known.max())
-    low = 0.0 if low < 0.2 * high else low
+    low = 0.0 if 0 <= low < 0.2 * high else low
     return (low, high) if high > low else (low - 1, high + 1)
 
 

@@ -9,7 +9,7 @@ from phalanx.show.drawing.chart import draw
 from phalanx.show.drawing.page import page, text
 from phalanx.show.runs.curves import Panel
 
-STYLES, SCRIPTS = ("report.css",), ("hover.js",)
+STYLES, SCRIPTS = ("report.css", "decision.css"), ("hover.js",)
 SMALL = (352, 236)  # pixels: fits a phone, and three beside each other on a desk
 WIDE, NARROW = (1232, 340), (352, 300)
 

@@ -72,7 +72,8 @@ def possible_pictures(found: Found) -> dict[str, Callable[[Figure, Found], None]
         pictures["return-by-workflow"] = draw_returns
         pictures["compliance-by-workflow"] = draw_compliance
     if any(visit.passed for visit in found.visits):
-        pictures["best-so-far"] = draw_best_so_far
+        if not were_judged_at_once(found.visits):
+            pictures["best-so-far"] = draw_best_so_far
         pictures["types-by-position"] = draw_types_by_position
         pictures["beliefs"] = draw_beliefs
     if with_prediction(found.visits):
@@ -318,6 +319,11 @@ def tried_best_first(visits: Sequence[Visit]) -> list[Visit]:
     """The last visit of each order, the highest return first."""
     last = {visit.workflow: visit for visit in visits}
     return sorted(last.values(), key=lambda visit: (-visit.measured_return, visit.workflow))
+
+
+def were_judged_at_once(visits: Sequence[Visit]) -> bool:
+    """Whether all orders were judged after all training: then none came before another."""
+    return len(visits) == NUM_ORDERS and len({visit.total_episodes for visit in visits}) == 1
 
 
 def best_so_far(visits: Sequence[Visit]) -> Floats:

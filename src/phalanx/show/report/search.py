@@ -20,7 +20,9 @@ from phalanx.show.drawing.search_pictures import (
     mean_by_position,
     read_search,
     tried_best_first,
+    were_judged_at_once,
 )
+from phalanx.show.report.decision import tell_decision, tell_obedience
 from phalanx.show.runs.curves import Curve, Panel
 from phalanx.show.runs.runs import read_summary, real
 from phalanx.statistics import half_width
@@ -36,8 +38,10 @@ def tell_search(body: Body, folder: Path) -> None:
     except RunError:
         body.say("The search has measured no order yet.", kind="amiss")
         return
+    is_decided = tell_decision(body, folder)
+    tell_obedience(body, folder)
     _tell_winner(body, folder, found)
-    if found.visits:
+    if found.visits and not (is_decided and were_judged_at_once(found.visits)):
         _tell_orders(body, found)
         _tell_beliefs(body, found)
     _tell_training(body, folder)
@@ -61,7 +65,7 @@ def _checked(found: Found) -> Found:
 
 
 def _tell_winner(body: Body, folder: Path, found: Found) -> None:
-    body.heading("Which order is best")
+    body.heading("The winner")
     if found.winner is None:
         body.say("No winner is named yet.")
     else:
