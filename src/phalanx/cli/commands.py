@@ -64,9 +64,9 @@ COMMANDS = {
         "phalanx bound --red-agent b_line --horizon 30 50 100",
     ),
     "search": Command(
-        "Find the order of repair with the best return among those that a policy can follow.",
+        "In which order to repair? Say which orders may be best, and what each other one costs.",
         "search.config:SearchConfig",
-        "phalanx search --red-agent b_line --total-episodes 100000 --n-envs 200",
+        "phalanx search --red-agent b_line,meander --ask critical_first",
     ),
     "sweep": Command(
         "Train once with every combination of some settings' values; print which was best.",

@@ -7,7 +7,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from phalanx.cage2.workflow import order_name, parse_order, short_name
+from phalanx.cage2.workflow import NUM_ORDERS, order_name, parse_order, short_name
 from phalanx.display import new_table, plus_minus, progress_display
 from phalanx.errors import MissingError
 from phalanx.search.config import SearchConfig
@@ -21,6 +21,7 @@ from phalanx.trust import asked_again
 
 COLUMNS = ("workflow", "number", "return", "compliance", "fixes")
 SHOWN = 10  # orders of the live table
+JUDGING = 8  # episodes that are judged in the time in which one is trained with, about
 SURE = 1.96  # standard deviations that the 95 % interval of a Gaussian belief reaches
 
 
@@ -124,10 +125,26 @@ def opening(found: Search) -> str:
 
 def share(found: Search, run: Run | None) -> float:
     """How far the budget is spent, the training under way included."""
+    if found.judges_all:
+        return share_of_all(found, run)
     done = found.episodes
     if run is not None and found.phase != "training without workflows":
         done += run.episodes
     return min(1.0, done / found.config.budget)
+
+
+def share_of_all(found: Search, run: Run | None) -> float:
+    """The same where most of the work is beside the budget: judging, and who learns no order."""
+    c, each = found.config, found.config.school_episodes
+    orders = NUM_ORDERS * len(found.trainer.weights) * int(c.learners)
+    free = [row for row in found.rows if row.workflow is None]
+    done = found.episodes + len({row.learner for row in free}) * each
+    done += (len(found.rows) - len(free)) * c.judge_episodes // JUDGING
+    work = c.budget + orders * c.judge_episodes // JUDGING
+    if c.baseline:
+        work += (int(c.learners) + 1) * each + c.finish_episodes
+    done += 0 if run is None else run.episodes
+    return min(1.0, done / work)
 
 
 def how_it_goes(found: Search, run: Run | None) -> str:

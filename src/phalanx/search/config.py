@@ -29,7 +29,7 @@ AT_ONCE = Only("searches that judge all orders", lambda search: search.judges_al
 @checked
 @dataclass(frozen=True, kw_only=True)
 class SearchConfig(TrainConfig):
-    """In which order to repair? Say which orders may be best, and what each of the others costs.
+    """In which order to repair? Say which orders may be best, and what each other one costs.
 
     Five networks learn all 120 orders, each from a seed of its own, and five learn without any
     order. All orders are judged on common dice; what the five differ in tells how much is luck.
