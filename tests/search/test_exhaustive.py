@@ -242,6 +242,8 @@ def test_words_say_what_may_be_best_what_cannot_be_followed_and_what_is_not_know
     said = " ".join(in_words(decision))
     assert "no order that can be followed is better than another by more than 1.30" in said
     assert "luck of its training" not in said
+    alone = decision | {"against": {"b_line": side | {"orders": side["orders"][:1]}}}
+    assert f"{order_name(0)} is the only order that can be followed." in in_words(alone)[0]
     assert asked(decision, 1)[0].endswith("it may be the best order, compliance 95.0%.")
     assert "cannot be followed against b_line" in asked(decision, 119)[0]
     assert "nothing is known" in asked(decision, 5)[0]

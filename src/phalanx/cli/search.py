@@ -219,7 +219,8 @@ def show_results(found: Search) -> None:
             "--alignment-lambda or --total-episodes may help"
         )
     elif not passes_gate(found.confirmed[0], config):
-        print(f"the winner passed {gate} in the finals, but not in this table")
+        where = "when all orders were judged" if found.judges_all else "in the finals"
+        print(f"the winner passed {gate} {where}, but not in this table")
     if found.difference is not None:
         d = found.difference
         each = int(config.total_episodes or 0)

@@ -43,7 +43,9 @@ def _of_side(name: str, side: dict[str, Any], decision: dict[str, Any]) -> list[
     best = next(order for order in good if order["workflow"] == side["best"])
     may = [order for order in good if order["may_be_best"]]
     said = []
-    if len(may) == len(good):
+    if len(good) == 1:
+        said.append(f"Against {name} {best['order']} is the only order that can be followed.")
+    elif len(may) == len(good):
         most = max(order["high"] for order in good)
         said.append(
             f"Against {name} no order that can be followed is better than another by more than "
