@@ -20,8 +20,6 @@ from phalanx.cage2.belief import BeliefBatch, prior_of
 from phalanx.cage2.rules.attackers import (
     EXPLOIT,
     EXPLOIT_SERVER,
-    POINT_TO_ENTERPRISE1,
-    TARGETS,
     plan_move,
     step_after_last,
 )
@@ -34,8 +32,6 @@ from phalanx.cage2.rules.scenario import (
     ACTION_SLEEP,
     ANALYSE,
     DECOYS,
-    ENTERPRISE0,
-    ENTERPRISE1,
     ENTERPRISE2,
     FIRST_DECOY,
     HARAKA_HOSTS,
@@ -52,6 +48,7 @@ from phalanx.cage2.rules.scenario import (
 )
 from phalanx.cage2.rules.scoring import cost
 from phalanx.cage2.rules.turn import begin_turn, end_turn, red_acts
+from phalanx.cage2.scenario.read import CAGE2_WORLDS
 from phalanx.cage2.vector import Cage2VectorEnv
 from phalanx.compiled.bits import has, lowest, number, only
 from phalanx.compiled.rule import kernel, records
@@ -70,19 +67,19 @@ ROOM = 4096
 
 @kernel
 def expand(
-    words: Any, chances: Any, actions: Any, scratch: Any, scratch_words: Any, outcomes: Any,
-    outcome_chances: Any, first: Any, costs: Any,
+    worlds: Any, words: Any, chances: Any, actions: Any, scratch: Any, scratch_words: Any,
+    outcomes: Any, outcome_chances: Any, first: Any, costs: Any,
 ) -> int:  # fmt: skip
     """All that comes of each action in one turn, and what it is expected to cost, in tenths."""
     n = number(0)
-    planned, played = scratch[0], scratch[1]
+    world, planned, played = worlds[0], scratch[0], scratch[1]
     for a in range(len(actions)):
         first[a] = n
         total = 0.0
         for k in range(len(chances)):
             scratch_words[0] = words[k]
-            malware, decoy = begin_turn(planned, number(actions[a]))
-            move, targets = plan_move(planned, 0)
+            malware, decoy = begin_turn(world, planned, number(actions[a]))
+            move, targets = plan_move(world, planned, 0)
             target = lowest(targets)
             options = exploits_against(planned, target) if move == EXPLOIT else 0
             for exploit in range(NUM_EXPLOITS):
@@ -93,8 +90,8 @@ def expand(
                     share *= chance_of_exploit(options, exploit)
                 for die in (SEEN_SHELL, UNSEEN_SHELL):
                     scratch_words[1] = scratch_words[0]
-                    _chosen, recorded = red_acts(played, move, target, LOADED + exploit, die)
-                    tenths = cost(played, VERB_OF_ACTION[actions[a]] == RESTORE)
+                    _chosen, recorded = red_acts(world, played, move, target, LOADED + exploit, die)
+                    tenths = cost(world, played, VERB_OF_ACTION[actions[a]] == RESTORE)
                     end_turn(played, target, recorded, malware, decoy)
                     is_new = played.alert != NO_HOST
                     played.alert = NO_HOST
@@ -115,7 +112,7 @@ def expand(
 
 
 @kernel
-def strip(nets: Any, count: int, path: int) -> None:
+def strip(worlds: Any, nets: Any, count: int, path: int) -> None:
     """Leave only what has an influence on what B-line does and on what blue will see of it."""
     for i in range(count):
         net = nets[i]
@@ -123,7 +120,7 @@ def strip(nets: Any, count: int, path: int) -> None:
         net.tenths = 0
         net.known = net.named = net.scanned = net.subnets = net.swept = 0
         net.scan_tried = net.exploited = net.escalated = net.mapped = 0
-        step = step_after_last(net)
+        step = step_after_last(worlds[0], net)
         net.line_step = max(step - 1, 0)
         net.succeeded = TRUE if step > 0 else FALSE
         net.line_done &= only(EXPLOIT_SERVER)
@@ -131,11 +128,11 @@ def strip(nets: Any, count: int, path: int) -> None:
         net.restored &= (HARAKA_HOSTS & path) | only(OP_SERVER0)
         net.service |= ACTIVE
         net.files &= path
-        net.seen &= COMPROMISED_OF_ALL
+        net.seen[0] &= COMPROMISED_OF_ALL
         for host in range(NUM_HOSTS):
             if not has(path, host):
                 net.decoys[host] = net.ports[host] = 0
-                net.seen &= ~(number(15) << (4 * host))
+                net.seen[0] &= ~(number(15) << (4 * host))
 
 
 @kernel
@@ -157,7 +154,7 @@ class BeliefTable:
     """The best actions of all beliefs that were explored, for one of B-line's targets."""
 
     def __init__(self, target: int, rules: str, grain: int, most: int) -> None:
-        gateway = ENTERPRISE1 if POINT_TO_ENTERPRISE1 >> target & 1 else ENTERPRISE0
+        gateway = int(CAGE2_WORLDS["gateway"][0, target])
         self.path, self.grain = (target, gateway, ENTERPRISE2, OP_SERVER0), grain
         self.bits = sum(1 << host for host in self.path)
         self._numbers: dict[bytes, int] = {}
@@ -166,7 +163,7 @@ class BeliefTable:
         nets, log = prior_of("b_line", rules, max(HORIZONS)).states.copy(), records(1, LOG)
         for action in OPENING:
             dice = np.array([[LOADED + target, 0, 0]])
-            replay_turn(nets, np.ones(1, np.bool_), np.array([action]), dice, log)
+            replay_turn(CAGE2_WORLDS, nets, np.ones(1, np.bool_), np.array([action]), dice, log)
         self.look_up(nets, np.ones(1), add=True)
         self._explore(most)
         weights = turn_weights(HORIZONS)[len(OPENING) :]
@@ -180,7 +177,7 @@ class BeliefTable:
 
     def look_up(self, nets: Any, chances: Any, add: bool = False) -> int:
         """The number of a belief; -1 if it is not there and not to be added."""
-        strip(nets, len(nets), self.bits)
+        strip(CAGE2_WORLDS, nets, len(nets), self.bits)
         words, which = np.unique(words_of(nets), axis=0, return_inverse=True)
         rounded = np.rint(np.bincount(which.ravel(), chances) / np.sum(chances) * self.grain)
         words, rounded = words[rounded > 0], rounded[rounded > 0]
@@ -229,8 +226,8 @@ class BeliefTable:
             words, weights = self._beliefs[len(begins) - 1]
             tried = self.candidates(words.view(NETWORK).reshape(-1), weights)
             n = expand(
-                words, weights, tried, self._scratch, words_of(self._scratch), outcome_words,
-                *buffers,
+                CAGE2_WORLDS, words, weights, tried, self._scratch, words_of(self._scratch),
+                outcome_words, *buffers,
             )  # fmt: skip
             seen, likely = out["seen"][:n].copy(), buffers[0]
             for a, action in enumerate(tried):
@@ -289,7 +286,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
     tables = {}
-    for target in (host for host in range(NUM_HOSTS) if TARGETS >> host & 1):
+    targets = int(CAGE2_WORLDS["line_targets"][0])
+    for target in (host for host in range(NUM_HOSTS) if targets >> host & 1):
         began = time.perf_counter()
         tables[target] = BeliefTable(target, asked.rules, asked.grain, asked.beliefs)
         print(

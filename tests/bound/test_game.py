@@ -91,8 +91,8 @@ def best_of_two_turns(net: npt.NDArray[np.void]) -> tuple[float, float]:
         its = slice(action * len(DICE), (action + 1) * len(DICE))
         each = CHANCES[:, None] * second[state[its]]
         seeing[action] -= each.min(axis=1).sum()
-        for seen in np.unique(after["seen"][its]):
-            blind[action] -= each[after["seen"][its] == seen].sum(axis=0).min()
+        for seen in np.unique(after["seen"][its, 0]):
+            blind[action] -= each[after["seen"][its, 0] == seen].sum(axis=0).min()
     return float(blind.max()), float(seeing.max())
 
 

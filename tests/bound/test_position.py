@@ -29,6 +29,7 @@ from phalanx.cage2.rules.scenario import (
     VERB_OF_ACTION,
     useful_actions,
 )
+from phalanx.cage2.scenario.read import CAGE2_WORLDS
 from phalanx.compiled.rule import records
 from tests.cage2.test_belief import DETECTION_DICE, EXPLOIT_DICE
 
@@ -59,7 +60,7 @@ def play(
 ) -> tuple[npt.NDArray[np.void], npt.NDArray[np.int32]]:
     """Copies of the networks after a turn, and what it cost."""
     after, log = nets.copy(), records(len(nets), LOG)
-    replay_turn(after, np.ones(len(nets), np.bool_), actions, dice, log)
+    replay_turn(CAGE2_WORLDS, after, np.ones(len(nets), np.bool_), actions, dice, log)
     return after, log["cost"]
 
 
@@ -135,12 +136,12 @@ def test_what_looks_alike_without_decoys_looks_alike_with_them(red_agent: str, r
         kept = [words_of(positions_of(one, menus())) for one in (after, bare)]
         for k in range(20):
             rows = slice(k * len(DICE), (k + 1) * len(DICE))
-            for look in np.unique(bare["seen"][rows]):
-                alike = bare["seen"][rows] == look
+            for look in np.unique(bare["seen"][rows, 0]):
+                alike = bare["seen"][rows, 0] == look
                 if len(np.unique(kept[0][rows][alike], axis=0)) > 1:
                     different += 1
                     assert (kept[0][rows] == kept[1][rows]).all()
-                    assert len(np.unique(after["seen"][rows][alike])) == 1
+                    assert len(np.unique(after["seen"][rows, 0][alike])) == 1
     assert different > 20
 
 

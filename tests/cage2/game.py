@@ -22,6 +22,7 @@ from phalanx.cage2.rules.scenario import (
     SUBNETS,
     action_index,
 )
+from phalanx.cage2.scenario.read import CAGE2_WORLDS
 from phalanx.compiled.rule import records
 
 ALL = (1 << NUM_HOSTS) - 1
@@ -46,10 +47,11 @@ class Game:
         self.log = records(1, LOG)
         everyone, odds = np.ones(1, np.bool_), np.zeros(3, np.int64)
         shown = allocate(1, NUM_BITS, np.float32)
-        begin_episodes(self.nets, NO_MINDS, everyone, odds, shown)
+        begin_episodes(CAGE2_WORLDS, self.nets, NO_MINDS, everyone, odds, shown)
 
     def __getattr__(self, name: str) -> Any:
-        return self.nets[name][0]
+        value = self.nets[name][0]
+        return value[0] if name == "seen" else value
 
     def having(self, **fields: Any) -> "Game":
         for name, value in fields.items():
@@ -120,7 +122,7 @@ class Game:
         loaded[0, 0] += HOSTS.index(target) if target else 0
         loaded[0, 1] += EXPLOITS.index(exploit) if exploit else 0
         action = np.array([action_index(*blue.split())])
-        replay_turn(self.nets, np.ones(1, np.bool_), action, loaded, self.log)
+        replay_turn(CAGE2_WORLDS, self.nets, np.ones(1, np.bool_), action, loaded, self.log)
         return self
 
     def put_into(self, batch: Batch) -> None:

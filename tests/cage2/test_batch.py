@@ -11,6 +11,7 @@ from phalanx.cage2 import Batch, Cage2Env, Cage2VectorEnv, action_index
 from phalanx.cage2.rules.network import NETWORK
 from phalanx.cage2.rules.scenario import ALL_RED_AGENTS, NUM_ACTIONS, NUM_HOSTS, RULE_SETS
 from phalanx.cage2.saved_games import check_networks
+from phalanx.cage2.scenario.read import CAGE2_WORLDS
 from phalanx.cage2.settings import checked_horizon, checked_threads, red_agent_weights
 from phalanx.errors import ActionError, ConfigError
 from tests.cage2.game import ALL, Game, names
@@ -307,7 +308,7 @@ def test_nothing_of_an_episode_reaches_the_next() -> None:
     batch = Batch(1, red_agent="meander")
     first = batch.nets.copy()
     fields = set(NETWORK.names or ())
-    for name in fields - {"stream", "episode", "horizon", "red_plan", "rules"}:
+    for name in fields - {"stream", "episode", "horizon", "red_plan", "rules", "world"}:
         batch.nets[name] = 5
     batch.begin()
     for name in fields - {"episode"}:
@@ -362,7 +363,7 @@ def test_limits_of_settings() -> None:
 def test_a_saved_set_of_hosts_holds_hosts_only() -> None:
     nets = Batch(2).nets
     nets["known"] = (1 << NUM_HOSTS) - 1
-    check_networks(nets)
+    check_networks(nets, CAGE2_WORLDS)
     nets["known"][1] = 1 << NUM_HOSTS
     with pytest.raises(ConfigError, match="known of network 1"):
-        check_networks(nets)
+        check_networks(nets, CAGE2_WORLDS)

@@ -25,6 +25,7 @@ from phalanx.cage2.rules.scenario import (
     USER3,
     useful_actions,
 )
+from phalanx.cage2.scenario.read import CAGE2_WORLDS
 from phalanx.compiled.rule import records
 from phalanx.errors import ConfigError
 from phalanx.verify.replay import begin_recorded, loaded_dice
@@ -77,8 +78,8 @@ def enumerated(posterior: Posterior, action: int, seen: int) -> Posterior:
         nets = records(len(DICE), NETWORK)
         nets[:] = state
         everywhere, log = np.ones(len(DICE), np.bool_), records(len(DICE), LOG)
-        replay_turn(nets, everywhere, np.full(len(DICE), action), DICE, log)
-        fits = np.flatnonzero(nets["seen"] == seen)
+        replay_turn(CAGE2_WORLDS, nets, everywhere, np.full(len(DICE), action), DICE, log)
+        fits = np.flatnonzero(nets["seen"][:, 0] == seen)
         for row, name in zip(fits, hidden(nets[fits]), strict=True):
             states[name] = nets[row : row + 1]
             weights[name] += weight * CHANCES[row]
@@ -108,7 +109,7 @@ def test_it_is_what_plain_enumeration_of_all_dice_gives(
         games.play(actions)
         beliefs.observe(actions, games.shown.obs)
         for i in range(3):
-            expected[i] = enumerated(expected[i], actions[i], int(games.nets["seen"][i]))
+            expected[i] = enumerated(expected[i], actions[i], int(games.nets["seen"][i, 0]))
             found = dict(zip(hidden(beliefs[i].states), beliefs[i].weights, strict=True))
             wanted = dict(zip(hidden(expected[i][0]), expected[i][1], strict=True))
             assert found == pytest.approx(wanted, abs=1e-6)
@@ -149,8 +150,8 @@ def test_in_recorded_games_of_the_original_the_truth_is_never_ruled_out(rules: s
             playing = lengths > turn
             rows = np.where(playing, traces.start[:-1] + turn, 0)
             recorded = {name: values[rows] for name, values in traces.steps.items()}
-            replay_turn(nets, playing, recorded["blue"], loaded_dice(recorded), log)
-            bits = nets["seen"][:, None] >> np.arange(52) & 1
+            replay_turn(CAGE2_WORLDS, nets, playing, recorded["blue"], loaded_dice(recorded), log)
+            bits = nets["seen"] >> np.arange(52) & 1
             beliefs.observe(recorded["blue"].astype(np.int64), bits)
             for i in np.flatnonzero(playing)[turn % 5 :: 5]:
                 (truth,) = hidden(nets[i : i + 1], known=False)

@@ -7,7 +7,6 @@ import numpy as np
 import numpy.typing as npt
 
 from phalanx.bound.game import RelaxedGame
-from phalanx.cage2.rules.attackers import TARGETS
 from phalanx.cage2.rules.batch_turn import LOG, replay_turn
 from phalanx.cage2.rules.network import LOADED, NETWORK
 from phalanx.cage2.rules.scenario import (
@@ -16,6 +15,7 @@ from phalanx.cage2.rules.scenario import (
     NUM_HOSTS,
     action_name,
 )
+from phalanx.cage2.scenario.read import CAGE2_WORLDS
 from phalanx.compiled.rule import records
 
 BLIND_TURNS = 2  # B-line draws its target in the second; until then all openings show the same
@@ -84,7 +84,8 @@ def blind_openings(game: RelaxedGame) -> Openings:
     """Both turns before B-line's target is known, played by the rules with every pair of actions
     and every target.
     """
-    targets = np.array([host for host in range(NUM_HOSTS) if TARGETS >> host & 1])
+    line = int(CAGE2_WORLDS["line_targets"][0])
+    targets = np.array([host for host in range(NUM_HOSTS) if line >> host & 1])
     first, second, target = (
         axis.ravel() for axis in np.meshgrid(*[np.arange(NUM_ACTIONS)] * 2, targets, indexing="ij")
     )
@@ -95,7 +96,7 @@ def blind_openings(game: RelaxedGame) -> Openings:
     log, everywhere = records(len(nets), LOG), np.ones(len(nets), np.bool_)
     spent = [np.zeros(len(nets), np.int64)]
     for actions in (first, second):
-        replay_turn(nets, everywhere, actions, dice, log)
+        replay_turn(CAGE2_WORLDS, nets, everywhere, actions, dice, log)
         spent.append(spent[-1] + log["cost"])
     by_target = (-1, len(targets))
     pairs = np.stack([first, second], 1).reshape(*by_target, BLIND_TURNS)[:, 0]

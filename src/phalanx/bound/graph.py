@@ -118,7 +118,7 @@ def slot_of(graph: Graph, words: Any) -> int:
 def intern(graph: Graph, menus: Menus, row: int) -> int:
     """The number of the position that row of the scratch is; a new one if it is not there yet."""
     state = graph.scratch[row]
-    tenths = cost(state, False)
+    tenths = cost(menus.worlds[0], state, False)
     forget(state, menus)
     words = graph.scratch_words[row]
     slot = slot_of(graph, words)
@@ -139,7 +139,7 @@ def add_moves(graph: Graph, menus: Menus, position: int) -> None:
         if VERB_OF_ACTION[action] not in (REMOVE, RESTORE):
             continue
         graph.scratch_words[0] = graph.words[position]
-        begin_turn(graph.scratch[0], action)
+        begin_turn(menus.worlds[0], graph.scratch[0], action)
         to = intern(graph, menus, number(0))
         if to != position:
             graph.move_action[graph.counts[MOVES]] = action
@@ -151,7 +151,7 @@ def add_moves(graph: Graph, menus: Menus, position: int) -> None:
 def add_outcome(graph: Graph, menus: Menus, move: int, target: int, dice: Any) -> None:
     """What comes of red's planned move (row 0 of the scratch) with these dice."""
     _chosen, (connections, ports, shell_seen) = red_acts(
-        graph.scratch[1], move, target, dice[0], dice[1]
+        menus.worlds[0], graph.scratch[1], move, target, dice[0], dice[1]
     )
     graph.shown[graph.counts[OUTCOMES]] = activity(connections, ports, shell_seen, False)
     graph.outcomes[graph.counts[OUTCOMES]] = intern(graph, menus, number(1))
@@ -163,7 +163,7 @@ def add_branches(graph: Graph, menus: Menus, position: int) -> None:
     """Red's move from a position after blue's action: a branch for each target."""
     graph.scratch_words[0] = graph.words[position]
     planned, played = graph.scratch[0], graph.scratch[1]
-    move, targets = plan_move(planned, 0)
+    move, targets = plan_move(menus.worlds[0], planned, 0)
     if move == RED_SLEEP:
         graph.scratch_words[1] = graph.scratch_words[0]
         add_branch(graph, 0)

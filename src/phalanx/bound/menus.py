@@ -25,6 +25,8 @@ from phalanx.cage2.rules.scenario import (
     PLACEABLE,
     SSH,
 )
+from phalanx.cage2.rules.world import Worlds
+from phalanx.cage2.scenario.read import CAGE2_WORLDS
 
 MOST_OUTCOMES = 32
 OF_PORTS = MOST_OUTCOMES  # menus OF_PORTS + set of exploits: red draws one, blue has no choice
@@ -46,6 +48,7 @@ class Menus(NamedTuple):
     standable: npt.NDArray[np.uint8]  # [hosts, MOST_OUTCOMES] sets of decoys with different ports
     num_standable: npt.NDArray[np.int32]  # [hosts]
     alike: npt.NDArray[np.uint8]  # [hosts, ports] one of the sets of ports that do the same there
+    worlds: Worlds  # [1] the network
 
 
 def standable_sets(host: int) -> list[int]:
@@ -84,6 +87,7 @@ def make_menus() -> Menus:
         standable,
         np.array([len(one) for one in sets], np.int32),
         np.array([_alike(host) for host in range(NUM_HOSTS)], np.uint8),
+        CAGE2_WORLDS,
     )
 
 

@@ -9,7 +9,6 @@ from typing import Any
 from phalanx.bound.menus import Menus
 from phalanx.cage2.rules.attackers import (
     EXPLOIT_SERVER,
-    TARGETS,
     learn_from_last_move,
     step_after_last,
 )
@@ -37,7 +36,7 @@ from phalanx.cage2.rules.scenario import (
     SSH,
     USER0,
 )
-from phalanx.compiled.bits import ALL, has, only
+from phalanx.compiled.bits import ALL, has, number, only
 from phalanx.compiled.rule import kernel, records, rule
 
 
@@ -60,7 +59,8 @@ def forget_all(nets: Any, menus: Menus) -> None:
 @kernel
 def forget(net: Network, menus: Menus) -> None:
     """Make a network its position."""
-    net.seen = net.tenths = 0
+    net.seen[0] = 0
+    net.tenths = 0
     net.stream = net.episode = net.turn = net.horizon = 0  # dice are loaded, turns are counted
     net.files = net.scanned = 0  # for Analyse and for lookers-on
     net.alert = NO_HOST
@@ -73,7 +73,7 @@ def forget(net: Network, menus: Menus) -> None:
         forget_line(net, menus)
         goes_on = net.service & RUNNING != 0
     elif net.red == MEANDER:
-        forget_meander(net)
+        forget_meander(net, menus)
         goes_on = net.service & NAME_KNOWN == 0
     else:
         goes_on = False
@@ -85,7 +85,8 @@ def forget(net: Network, menus: Menus) -> None:
 def forget_line(net: Network, menus: Menus) -> None:
     """B-line looks at its target, the step it is due to play, and what its exploits meet."""
     net.known = net.named = net.subnets = 0
-    step = step_after_last(net)
+    world = menus.worlds[0]
+    step = step_after_last(world, net)
     net.line_done &= only(EXPLOIT_SERVER)
     net.found_nothing = 0
     if step > 0:
@@ -93,7 +94,7 @@ def forget_line(net: Network, menus: Menus) -> None:
         net.succeeded = TRUE
     else:
         net.succeeded = FALSE
-    targets = TARGETS if net.line_target == NO_HOST else only(net.line_target)
+    targets = number(world.line_targets) if net.line_target == NO_HOST else only(net.line_target)
     net.restored &= (spoilable(net) & targets) | only(OP_SERVER0)
     net.service |= ACTIVE  # whether it runs is what counts
     for host in range(NUM_HOSTS):
@@ -107,11 +108,11 @@ def spoilable(net: Network) -> int:
 
 
 @rule
-def forget_meander(net: Network) -> None:
+def forget_meander(net: Network, menus: Menus) -> None:
     """Meander looks at its notes and at what it holds. Which ports it remembers is blue's choice at
     each exploit.
     """
-    learn_from_last_move(net)
+    learn_from_last_move(menus.worlds[0], net)
     net.succeeded = UNKNOWN
     net.found_nothing = 0
     net.mapped = net.exploited & (ALL ^ only(USER0))

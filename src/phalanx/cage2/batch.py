@@ -1,6 +1,7 @@
 """Many networks side by side: their records, what they show, and the threads that play them."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,10 +9,22 @@ import numpy.typing as npt
 
 from phalanx.cage2.belief import open_minds
 from phalanx.cage2.rules.batch_turn import Shown, allocate, begin_episodes, play_turns
-from phalanx.cage2.rules.network import NETWORK, seed_networks
-from phalanx.cage2.rules.observation import OBS_SIZES, action_masks, observation_kind
-from phalanx.cage2.rules.scenario import DEFAULT_RULES, NUM_HOSTS
-from phalanx.cage2.saved_games import check_minds, check_networks, restore_minds, save_minds
+from phalanx.cage2.rules.masks import action_masks
+from phalanx.cage2.rules.network import network_dtype, seed_networks
+from phalanx.cage2.rules.observation import observation_kind, observation_size
+from phalanx.cage2.rules.scenario import DEFAULT_RULES
+from phalanx.cage2.rules.world import num_hosts_of
+from phalanx.cage2.saved_games import (
+    check_minds,
+    check_networks,
+    out_of_set,
+    restore_minds,
+    save_minds,
+)
+from phalanx.cage2.scenario.attackers import check_attackers
+from phalanx.cage2.scenario.plan import Scenario
+from phalanx.cage2.scenario.read import open_scenario
+from phalanx.cage2.scenario.worlds import worlds_of
 from phalanx.cage2.settings import (
     DEFAULT_PRIOR,
     RedAgent,
@@ -22,6 +35,7 @@ from phalanx.cage2.settings import (
     checked_seed,
     checked_threads,
     red_agent_plan,
+    red_agents_of,
     rule_set_number,
     seeds_of_each,
     whole,
@@ -41,6 +55,7 @@ class Batch:
     batch.play(actions)                        # batch.shown holds what it gave, until the next
     batch.shown.access, batch.nets["decoys"]   # the truth, without copies
     saved = batch.save(); batch.restore(saved)
+    batch.scenario.action_name(7)              # what an action is called in this network
     """
 
     def __init__(
@@ -57,6 +72,7 @@ class Batch:
         num_threads: int | str = "auto",
         same_step: bool = True,
         prior: str | Mapping[str, float] = DEFAULT_PRIOR,
+        scenario: str | Path | Scenario = "cage2",
     ) -> None:
         num_envs = checked_num_envs(num_envs)
         self.kind = observation_kind(observation)
@@ -67,7 +83,10 @@ class Batch:
             raise ConfigError(
                 f"{observation} observations are float32, got dtype {name}; leave it out"
             )
+        self.scenario = open_scenario(scenario)
+        self.worlds = worlds_of([self.scenario])
         plan, self.odds = red_agent_plan(red_agent, num_envs)
+        check_attackers(self.scenario, red_agents_of(plan, self.odds))
         self.horizon = checked_horizon(horizon)
         number = rule_set_number(rules)
         self.num_envs, self.same_step = num_envs, same_step
@@ -76,10 +95,12 @@ class Batch:
         )
         self.team = ThreadTeam(checked_threads(num_threads, num_envs))
 
-        self.nets = records(num_envs, NETWORK)
+        hosts = num_hosts_of(self.worlds)
+        self.num_actions = int(self.worlds["num_actions"][0])
+        self.nets = records(num_envs, network_dtype(hosts))
         self.nets["red_plan"], self.nets["horizon"], self.nets["rules"] = plan, self.horizon, number
-        self.minds = open_minds(num_envs, self.kind, prior, rules, self.horizon)
-        self.shown = allocate(num_envs, OBS_SIZES[observation], name)
+        self.minds = open_minds(num_envs, self.kind, prior, rules, self.horizon, self.worlds)
+        self.shown = allocate(num_envs, observation_size(self.kind, self.worlds), name, hosts)
         self.reseed(seed)
 
     def reseed(self, seed: int | Sequence[int]) -> None:
@@ -104,30 +125,29 @@ class Batch:
         """Begin the next episode in the chosen networks (all of them if not told)."""
         begun = checked_choice(chosen, self.num_envs)
         self.team.settle()
-        begin_episodes(self.nets, self.minds, begun, self.odds, self.shown)
+        begin_episodes(self.worlds, self.nets, self.minds, begun, self.odds, self.shown)
 
     def play(self, actions: npt.NDArray[Any], into: Shown | None = None) -> Shown:
-        """One turn everywhere: actions int [N], each 0..144.
+        """One turn everywhere: actions int [N], each 0..144 (in CAGE-2).
 
         What it gives is written into `shown`, or into other arrays of the same kind.
         """
         shown = self.shown if into is None else into
-        self.team.run(
-            play_turns, self.turn_arguments(checked_actions(actions, self.num_envs), shown)
-        )
+        played = checked_actions(actions, self.num_envs, self.num_actions)
+        self.team.run(play_turns, self.turn_arguments(played, shown))
         return shown
 
     def turn_arguments(self, actions: npt.NDArray[np.int64], shown: Shown) -> tuple[Any, ...]:
         """What `play_turns` takes."""
-        return self.nets, self.minds, actions, self.odds, self.same_step, shown
+        return self.worlds, self.nets, self.minds, actions, self.odds, self.same_step, shown
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
-        """bool [N, 145]: False for decoys that blue knows it cannot place.
+        """bool [N, actions]: False for decoys that blue knows it cannot place.
 
         A masked action is still a legal one.
         """
         self.team.settle()
-        return action_masks(self.nets["decoys"])
+        return action_masks(self.worlds, self.nets["world"], self.nets["decoys"])
 
     def save(self) -> dict[str, npt.NDArray[Any]]:
         """The whole game as arrays; a batch with the same settings can `restore` them."""
@@ -158,7 +178,7 @@ class Batch:
                     f"the saved state does not fit: its {name} are not {own.shape} of this kind; "
                     "restore into a batch with the settings of the saved one"
                 )
-        fields = ("horizon", "rules", "red_plan")  # and the weights of attackers
+        fields = ("horizon", "rules", "red_plan", "world")  # and the weights of attackers
         differ = [
             name for name in fields if not np.array_equal(saved["nets"][name], self.nets[name])
         ]
@@ -167,12 +187,13 @@ class Batch:
                 f"the saved state has other settings ({', '.join(differ) or 'weights'}); "
                 "restore into a batch with the settings of the saved one"
             )
-        check_networks(saved["nets"])
-        check_minds(self.minds, saved)
+        check_networks(saved["nets"], self.worlds)
+        check_minds(self.minds, saved, self.worlds)
         sets = saved.get("infected")
         if not isinstance(sets, np.ndarray) or sets.shape != (2, self.num_envs):
             raise ConfigError("the saved state does not fit: it does not say what was infected")
-        if sets.dtype != np.uint16 or sets.max() >> NUM_HOSTS:
+        kind = self.shown.infected_before.dtype
+        if sets.dtype != kind or out_of_set(sets, num_hosts_of(self.worlds)).any():
             raise ConfigError("the saved state is none of this game: infected hosts")
 
     def close(self) -> None:

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from phalanx.cage2.rules.belief import NO_PRIOR, Prior, begin_beliefs, believe_all, make_beliefs
 from phalanx.cage2.rules.mind import Minds, make_minds
-from phalanx.cage2.rules.network import NETWORK, begin_episode
+from phalanx.cage2.rules.network import begin_episode, network_dtype
 from phalanx.cage2.rules.observation import NUM_BITS, TRUE
 from phalanx.cage2.rules.scenario import (
     ALL_RED_AGENTS,
@@ -16,6 +16,8 @@ from phalanx.cage2.rules.scenario import (
     EXPLOIT_PORTS,
     NUM_HOSTS,
 )
+from phalanx.cage2.rules.world import Worlds, num_hosts_of
+from phalanx.cage2.scenario.read import CAGE2_WORLDS
 from phalanx.cage2.settings import (
     DEFAULT_PRIOR,
     checked_actions,
@@ -34,27 +36,37 @@ _BIT_VALUES = 1 << np.arange(NUM_BITS, dtype=np.int64)
 
 
 @kernel
-def begin_all(nets: Any, odds: Any) -> None:
+def begin_all(worlds: Any, nets: Any, odds: Any) -> None:
     for i in range(len(nets)):
-        begin_episode(nets[i], odds)
+        begin_episode(worlds[nets[i].world], nets[i], odds)
 
 
-def prior_of(red_agents: str | Mapping[str, float], rules: str, horizon: int) -> Prior:
+def prior_of(
+    red_agents: str | Mapping[str, float],
+    rules: str,
+    horizon: int,
+    worlds: Worlds = CAGE2_WORLDS,
+) -> Prior:
     """That these attackers come as often as this, under these rules."""
     weights = {name: w for name, w in red_agent_weights(red_agents).items() if w > 0}
-    nets = records(len(weights), NETWORK)
+    nets = records(len(weights), network_dtype(num_hosts_of(worlds)))
     nets["red_plan"] = [red_agent_number(name) for name in weights]
     nets["rules"], nets["horizon"] = rule_set_number(rules), checked_horizon(horizon)
-    begin_all(nets, np.zeros(len(ALL_RED_AGENTS), np.int64))
+    begin_all(worlds, nets, np.zeros(len(ALL_RED_AGENTS), np.int64))
     return Prior(nets, np.array(list(weights.values())))
 
 
 def open_minds(
-    size: int, kind: int, prior: str | Mapping[str, float], rules: str, horizon: int
+    size: int,
+    kind: int,
+    prior: str | Mapping[str, float],
+    rules: str,
+    horizon: int,
+    worlds: Worlds = CAGE2_WORLDS,
 ) -> Minds:
     """What blue keeps from turn to turn, for observations of this kind."""
-    known = prior_of(prior, rules, horizon) if kind >= TRUE else NO_PRIOR
-    return make_minds(size, kind, known)
+    known = prior_of(prior, rules, horizon, worlds) if kind >= TRUE else NO_PRIOR
+    return make_minds(size, kind, known, num_hosts_of(worlds))
 
 
 class BeliefBatch:
@@ -90,7 +102,8 @@ class BeliefBatch:
                 f"bits must have the shape {(self.num_envs, NUM_BITS)}, got {shown.shape}"
             )
         played = checked_actions(np.asarray(actions), self.num_envs)
-        believe_all(self.beliefs, played, (shown != 0) @ _BIT_VALUES)
+        seen = ((shown != 0) @ _BIT_VALUES)[:, None]
+        believe_all(CAGE2_WORLDS, self.beliefs, played, seen)
 
     def __len__(self) -> int:
         return self.num_envs
@@ -160,7 +173,7 @@ class BeliefView:
             "known": sets["known"],
             "scanned": sets["scanned"],
         }
-        ports = (states["ports"][..., None] >> np.arange(len(EXPLOIT_PORTS))) & 1
+        ports = (states["ports"][:, :NUM_HOSTS, None] >> np.arange(len(EXPLOIT_PORTS))) & 1
         marginals["ports"] = np.tensordot(weights, ports, 1)
         marginals["attacker"] = {
             name: float(weights[states["red"] == k].sum()) for k, name in enumerate(ALL_RED_AGENTS)

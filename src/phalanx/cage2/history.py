@@ -7,17 +7,19 @@ import numpy as np
 import numpy.typing as npt
 
 from phalanx.cage2.belief import open_minds
+from phalanx.cage2.rules.masks import action_masks
 from phalanx.cage2.rules.mind import Minds, begin_mind, take_in, write_mind
 from phalanx.cage2.rules.observation import (
     HISTORY,
     NUM_BITS,
     OBS_SIZES,
     TRUE,
-    action_masks,
     observation_kind,
     read_bits,
 )
 from phalanx.cage2.rules.scenario import DEFAULT_RULES
+from phalanx.cage2.rules.world import Worlds
+from phalanx.cage2.scenario.read import CAGE2_WORLDS
 from phalanx.cage2.settings import (
     DEFAULT_PRIOR,
     OBSERVATIONS,
@@ -31,18 +33,22 @@ from phalanx.errors import ConfigError
 
 
 @kernel
-def take_in_turns(minds: Minds, actions: Any, bits: Any, horizon: int, obs: Any) -> None:
+def take_in_turns(
+    worlds: Worlds, minds: Minds, actions: Any, bits: Any, seen: Any, horizon: int, obs: Any
+) -> None:
+    """A turn of each network; all play the first of the worlds. seen: room for one's bits."""
+    world = worlds[0]
     for i in range(len(obs)):
-        seen = read_bits(bits[i])
-        take_in(minds, i, number(actions[i]), seen)
-        write_mind(minds, i, seen, horizon, obs[i])
+        read_bits(world, bits[i], seen)
+        take_in(world, minds, i, number(actions[i]), seen)
+        write_mind(world, minds, i, seen, horizon, obs[i])
 
 
 @kernel
-def begin_minds(minds: Minds, horizon: int, obs: Any) -> None:
+def begin_minds(worlds: Worlds, minds: Minds, nothing: Any, horizon: int, obs: Any) -> None:
     for i in range(len(obs)):
         begin_mind(minds, i)
-        write_mind(minds, i, 0, horizon, obs[i])
+        write_mind(worlds[0], minds, i, nothing, horizon, obs[i])
 
 
 class History:
@@ -77,7 +83,7 @@ class History:
 
     def begin(self) -> npt.NDArray[np.float32]:
         obs = np.empty(self._shape, np.float32)
-        begin_minds(self.minds, self.horizon, obs)
+        begin_minds(CAGE2_WORLDS, self.minds, np.zeros(1, np.int64), self.horizon, obs)
         return np.ascontiguousarray(obs[:, : self._width])
 
     def observe(self, actions: npt.ArrayLike, bits: npt.ArrayLike) -> npt.NDArray[np.float32]:
@@ -87,8 +93,10 @@ class History:
         if shown.shape != (size, NUM_BITS):
             raise ConfigError(f"bits must have the shape {(size, NUM_BITS)}, got {shown.shape}")
         shown = np.ascontiguousarray(shown)
-        take_in_turns(self.minds, played, shown, self.horizon, obs)
+        room = np.zeros(1, np.int64)
+        take_in_turns(CAGE2_WORLDS, self.minds, played, shown, room, self.horizon, obs)
         return np.ascontiguousarray(obs[:, : self._width])
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
-        return action_masks(self.minds.memories["decoys"])
+        decoys = self.minds.memories["decoys"]
+        return action_masks(CAGE2_WORLDS, np.zeros(len(decoys), np.uint16), decoys)

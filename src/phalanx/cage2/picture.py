@@ -1,6 +1,9 @@
 """One network as text: what blue sees beside what is true."""
 
+from collections.abc import Sequence
+
 from phalanx.cage2.rules.network import RUNNING, Network
+from phalanx.cage2.rules.observation import shown_of
 from phalanx.cage2.rules.scenario import ALL_RED_AGENTS, DECOYS, HOSTS
 
 ACTIVITY = ("-", "Scan", "?", "Exploit")
@@ -8,8 +11,8 @@ COMPROMISED = ("No", "Unknown", "User", "Privileged")
 ACCESS = ("-", "user", "root")
 
 
-def picture(net: Network) -> str:
-    """A table of the 13 hosts, for people."""
+def picture(net: Network, hosts: Sequence[str] = HOSTS) -> str:
+    """A table of the hosts, for people."""
     service = "running" if int(net["service"]) & RUNNING else "DOWN"
     lines = [
         f"turn {net['turn']} of {net['horizon']} · return {net['tenths'] / 10:.1f} · "
@@ -18,9 +21,8 @@ def picture(net: Network) -> str:
         f"{'host':12} | {'activity':8} {'compromised':11} | {'known':5} {'scanned':7} {'access':6} "
         f"{'file':4} | decoys",
     ]
-    seen = int(net["seen"])
-    for h, host in enumerate(HOSTS):
-        bits = seen >> 4 * h & 15
+    for h, host in enumerate(hosts):
+        bits = int(shown_of(net["seen"], h))
         known, scanned, session, root, file = (
             int(net[name]) >> h & 1 for name in ("known", "scanned", "sessions", "root", "files")
         )

@@ -8,17 +8,10 @@ import numpy.typing as npt
 from phalanx.cage2.rules.attackers import LAST_STEP
 from phalanx.cage2.rules.belief import CAPACITY, STANDING
 from phalanx.cage2.rules.mind import Minds
-from phalanx.cage2.rules.network import ACTIVE, NAME_KNOWN, NETWORK, RUNNING, UNKNOWN
-from phalanx.cage2.rules.observation import NUM_BITS, ROAMS
-from phalanx.cage2.rules.scenario import (
-    ALL_RED_AGENTS,
-    DECOYS,
-    EXPLOIT_PORTS,
-    NO_HOST,
-    NUM_ACTIONS,
-    NUM_HOSTS,
-    SUBNETS,
-)
+from phalanx.cage2.rules.network import ACTIVE, NAME_KNOWN, RUNNING, UNKNOWN
+from phalanx.cage2.rules.observation import NO_ACTION, ROAMS
+from phalanx.cage2.rules.scenario import ALL_RED_AGENTS, DECOYS, EXPLOIT_PORTS, NO_HOST
+from phalanx.cage2.rules.world import Worlds, num_hosts_of
 from phalanx.cage2.workflow import NUM_ORDERS
 from phalanx.errors import ConfigError
 
@@ -36,15 +29,10 @@ HOST_SETS = (
 )  # fmt: skip
 HOSTS_OR_NONE = ("line_target", "last_exploited", "last_escalated", "alert")
 
-# Of a record of NETWORK; fields that are not here may hold any number of their type.
+# Of the record of a network; fields that are not here may hold any number of their type.
 NETWORK_RANGES: dict[str, Range] = {
-    **dict.fromkeys(HOST_SETS, _set_of(NUM_HOSTS)),
-    **dict.fromkeys(HOSTS_OR_NONE, (NO_HOST, NUM_HOSTS - 1)),
-    "seen": _set_of(NUM_BITS),
     "decoys": _set_of(len(DECOYS)),
     "ports": _set_of(len(EXPLOIT_PORTS)),
-    "subnets": _set_of(len(SUBNETS)),
-    "swept": _set_of(len(SUBNETS)),
     "line_step": (0, LAST_STEP),
     "succeeded": (0, UNKNOWN),
     "found_nothing": (0, 1),
@@ -54,20 +42,35 @@ NETWORK_RANGES: dict[str, Range] = {
 MEMORY_RANGES: dict[str, Range] = {
     "decoys": _set_of(len(DECOYS)),
     "decoys_found": _set_of(len(DECOYS)),
-    "last_action": (0, NUM_ACTIONS),
     "style": (0, ROAMS),
 }
 CONDUCT_RANGES: dict[str, Range] = {"order": (0, NUM_ORDERS - 1)}
 TURNS = ("scan_turn", "exploit_turn", "remove_turn", "restore_turn")  # of a record of MEMORY
 
 
-def check_networks(nets: Records) -> None:
+def check_networks(nets: Records, worlds: Worlds) -> None:
+    hosts, subnets = num_hosts_of(worlds), int(worlds["num_subnets"].max())
     _check_ranges(nets, NETWORK_RANGES)
+    _check_ranges(nets, dict.fromkeys(HOSTS_OR_NONE, (NO_HOST, hosts - 1)))
+    _check_ranges(nets, dict.fromkeys(("subnets", "swept"), _set_of(subnets)))
+    _check_ranges(nets, {"world": (0, len(worlds) - 1)})
+    for name in HOST_SETS:
+        _demand(~out_of_set(nets[name], hosts), name)
+    for word in range(nets["seen"].shape[1]):
+        bits = min(max(4 * hosts - 64 * word, 0), 64)
+        _demand(~out_of_set(nets["seen"][:, word], bits), "seen")
     _demand(nets["turn"] <= nets["horizon"], "turn")
 
 
-def check_memories(memories: Records) -> None:
+def out_of_set(sets: npt.NDArray[Any], size: int) -> npt.NDArray[np.bool_]:
+    """Where a set has members that do not exist."""
+    return sets.astype(np.uint64) & ~np.uint64((1 << size) - 1) != 0
+
+
+def check_memories(memories: Records, worlds: Worlds) -> None:
     _check_ranges(memories, MEMORY_RANGES)
+    last = memories["last_action"]
+    _demand((last < worlds["num_actions"][0]) | (last == NO_ACTION), "last_action")
     for name in TURNS:
         _demand(memories[name] <= memories["turn"][:, None], name)
 
@@ -99,9 +102,9 @@ def restore_minds(minds: Minds, saved: dict[str, npt.NDArray[Any]]) -> None:
         minds.beliefs.standing[:] = saved["belief_standing"]
 
 
-def check_minds(minds: Minds, saved: dict[str, npt.NDArray[Any]]) -> None:
+def check_minds(minds: Minds, saved: dict[str, npt.NDArray[Any]], worlds: Worlds) -> None:
     """Refuse what is none of these minds."""
-    check_memories(saved["memories"])
+    check_memories(saved["memories"], worlds)
     if minds.beliefs is None:
         return
     size = len(minds.beliefs.standing)
@@ -118,7 +121,8 @@ def check_minds(minds: Minds, saved: dict[str, npt.NDArray[Any]]) -> None:
     held = np.arange(CAPACITY) < standing["count"][:, None]
     _demand(standing["side"] == 0, "side")
     _demand((weights[held] > 0) & (weights[held] <= 1), "weights")
-    check_networks(np.ascontiguousarray(words[held]).view(NETWORK)[:, 0])
+    states = np.ascontiguousarray(words[held]).view(minds.beliefs.states.dtype)
+    check_networks(states[:, 0], worlds)
 
 
 def check_conducts(conducts: Records) -> None:

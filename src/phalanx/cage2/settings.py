@@ -115,6 +115,13 @@ def red_agent_plan(
     return np.full(num_envs, DRAWN, np.uint8), odds
 
 
+def red_agents_of(plan: npt.NDArray[np.uint8], odds: npt.NDArray[np.int64]) -> tuple[str, ...]:
+    """The names of all that can come up by `red_agent_plan`."""
+    drawn = np.flatnonzero(np.diff(odds, prepend=0)) if (plan == DRAWN).any() else ()
+    numbers = {*np.unique(plan).tolist(), *(int(k) for k in drawn)} - {DRAWN}
+    return tuple(ALL_RED_AGENTS[number] for number in sorted(numbers))
+
+
 def rule_set_number(name: str) -> int:
     if name not in RULE_SETS:
         raise ConfigError(choices("rule set", name, RULE_SETS))
@@ -176,7 +183,9 @@ def checked_choice(chosen: npt.NDArray[np.bool_] | None, num_envs: int) -> npt.N
     return chosen
 
 
-def checked_actions(actions: npt.NDArray[Any], num_envs: int) -> npt.NDArray[np.int64]:
+def checked_actions(
+    actions: npt.NDArray[Any], num_envs: int, num_actions: int = NUM_ACTIONS
+) -> npt.NDArray[np.int64]:
     """Actions that are one of 0..144 for each network; others are refused before the turn."""
     if not isinstance(actions, np.ndarray) or actions.shape != (num_envs,):
         raise ActionError(
@@ -185,12 +194,12 @@ def checked_actions(actions: npt.NDArray[Any], num_envs: int) -> npt.NDArray[np.
         )
     if actions.dtype.kind not in "iu":
         raise ActionError(
-            f"actions must be whole numbers 0..{NUM_ACTIONS - 1}, got dtype {actions.dtype}"
+            f"actions must be whole numbers 0..{num_actions - 1}, got dtype {actions.dtype}"
         )
-    if actions.min() < 0 or actions.max() >= NUM_ACTIONS:
-        i = int(np.flatnonzero((actions < 0) | (actions >= NUM_ACTIONS))[0])
+    if actions.min() < 0 or actions.max() >= num_actions:
+        i = int(np.flatnonzero((actions < 0) | (actions >= num_actions))[0])
         raise ActionError(
-            f"action {actions[i]} of environment {i} is not one of 0..{NUM_ACTIONS - 1}"
+            f"action {actions[i]} of environment {i} is not one of 0..{num_actions - 1}"
         )
     return np.ascontiguousarray(actions, np.int64)
 

@@ -8,7 +8,7 @@ from numba.extending import intrinsic, overload
 
 from phalanx.compiled.rule import rule
 
-ALL = 0xFFFF
+ALL = np.int64(-1)  # up to 64 members
 
 
 @rule
@@ -32,7 +32,7 @@ def only(member: int) -> int:
 @rule
 def all_but(member: int) -> int:
     """The set of all others."""
-    return ALL ^ only(member)
+    return ALL ^ only(member)  # type: ignore[return-value]
 
 
 def count(members: int) -> int:

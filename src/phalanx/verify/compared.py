@@ -6,129 +6,139 @@ import numpy as np
 
 from phalanx.cage2.rules.attackers import ESCALATE, EXPLOIT, RED_ACTIONS, SCAN, SWEEP
 from phalanx.cage2.rules.network import ACTIVE, NAME_KNOWN, RUNNING, TRUE, UNKNOWN
-from phalanx.cage2.rules.observation import NUM_BITS
 from phalanx.cage2.rules.scenario import (
     B_LINE,
     DECOYS,
-    ENTERPRISE_HOSTS,
     EXPLOIT_PORTS,
     EXPLOITS,
     FIRST_DECOY,
-    HOSTS,
-    HOSTS_OF_SUBNET,
+    HARAKA,
     LEADERBOARD,
     LURES,
     MEANDER,
-    MEETS,
     NO_EXPLOIT,
     NO_HOST,
     NOTHING,
-    NUM_HOSTS,
-    OP_SERVER0,
-    OPERATIONAL,
-    READ_ON,
     RESTORE,
     SLEEP,
     SSH,
-    SUBNET_OF_HOST,
-    SUBNETS,
-    USER0,
-    USER3,
-    USER4,
-    VERB_OF_ACTION,
 )
+from phalanx.cage2.scenario.plan import Scenario
 from phalanx.verify.traces import Array
 
 PID_REUSED = 1 << 7  # in the recording's `misc`
+SPOILABLE = ("User3", "User4")  # hosts whose Haraka it tells of
 
 
-def compare_moves(
-    recorded: dict[str, Array], nets: Array, log: Array
-) -> Iterator[tuple[str, Array, Array]]:
-    """What was done in a turn, as recorded and as replayed."""
-    verbs = VERB_OF_ACTION[recorded["blue"]]
-    decoy = (verbs >= FIRST_DECOY) & (verbs < RESTORE)
-    placed = np.where(decoy, log["decoy"] != NO_HOST, TRUE)
-    shell = (log["red"] == EXPLOIT) & (nets["succeeded"] == TRUE) & (log["exploit"] != SSH)
-    yield "blue success", recorded["blue_ok"], np.where(verbs == SLEEP, UNKNOWN, placed)
-    yield (
-        "red move",
-        _pairs(recorded["red"], recorded["red_tgt"]),
-        _pairs(log["red"], log["target"]),
-    )
-    yield "exploit", recorded["exploit"], log["exploit"]
-    yield "red success", recorded["red_ok"], nets["succeeded"]
-    yield "detection", recorded["detect"], np.where(shell, nets["alert"] != NO_HOST, -1)
-    yield "hosts that red is shown", recorded["red_nobs"], _hosts_shown(nets, log)
-    yield "green's move", recorded["green"], np.zeros(len(nets), np.int64)
-    yield "reward in tenths", recorded["reward10"], -log["cost"]
-    yield "observation", recorded["obs"], nets["seen"][:, None] >> np.arange(NUM_BITS) & 1
-    yield "agent memory", recorded["mem"], _agent_memory(nets)
+class Compared:
+    """What is compared of games in one scenario."""
 
+    def __init__(self, scenario: Scenario, world: np.void) -> None:
+        self.names, self.world = scenario.host_names, world
 
-def compare_state(recorded: dict[str, Array], nets: Array) -> Iterator[tuple[str, Array, Array]]:
-    """What is true after it."""
-    yield "known", recorded["known"], _members(nets["known"])
-    yield "scanned", recorded["scanned"], _members(nets["scanned"])
-    yield "access", recorded["access"], _members(nets["sessions"]) + _members(nets["root"])
-    yield "session class", recorded["sess"].astype(np.int64) & 3, _session_class(nets)
-    yield "decoys", recorded["decoys"], nets["decoys"]
-    yield "files", recorded["files"], _members(nets["files"])
-    yield "remembered ports", recorded["red_ports"], nets["ports"]
-    yield "hostname known", recorded["hname_known"], _members(nets["named"])
-    yield "subnets known", recorded["subnets_known"], nets["subnets"]
-    yield "flags", recorded["misc"].astype(np.int64) & ~PID_REUSED, _flags(nets)
+    def moves(
+        self, recorded: dict[str, Array], nets: Array, log: Array
+    ) -> Iterator[tuple[str, Array, Array]]:
+        """What was done in a turn, as recorded and as replayed."""
+        verbs = self.world["verb_of_action"][recorded["blue"]]
+        decoy = (verbs >= FIRST_DECOY) & (verbs < RESTORE)
+        placed = np.where(decoy, log["decoy"] != NO_HOST, TRUE)
+        shell = (log["red"] == EXPLOIT) & (nets["succeeded"] == TRUE) & (log["exploit"] != SSH)
+        yield "blue success", recorded["blue_ok"], np.where(verbs == SLEEP, UNKNOWN, placed)
+        yield (
+            "red move",
+            _pairs(recorded["red"], recorded["red_tgt"]),
+            _pairs(log["red"], log["target"]),
+        )
+        yield "exploit", recorded["exploit"], log["exploit"]
+        yield "red success", recorded["red_ok"], nets["succeeded"]
+        yield "detection", recorded["detect"], np.where(shell, nets["alert"] != NO_HOST, -1)
+        yield "hosts that red is shown", recorded["red_nobs"], self._hosts_shown(nets, log)
+        yield "green's move", recorded["green"], np.zeros(len(nets), np.int64)
+        yield "reward in tenths", recorded["reward10"], -log["cost"]
+        yield "observation", recorded["obs"], self._bits(nets)
+        yield "agent memory", recorded["mem"], _agent_memory(nets)
 
+    def state(self, recorded: dict[str, Array], nets: Array) -> Iterator[tuple[str, Array, Array]]:
+        """What is true after it."""
+        sessions, root = self._members(nets["sessions"]), self._members(nets["root"])
+        kinds = np.where(root, 3, np.where(self._members(nets["removable"]), 2, sessions))
+        yield "known", recorded["known"], self._members(nets["known"])
+        yield "scanned", recorded["scanned"], self._members(nets["scanned"])
+        yield "access", recorded["access"], sessions + root
+        yield "session class", recorded["sess"].astype(np.int64) & 3, kinds
+        yield "decoys", recorded["decoys"], nets["decoys"]
+        yield "files", recorded["files"], self._members(nets["files"])
+        yield "remembered ports", recorded["red_ports"], nets["ports"]
+        yield "hostname known", recorded["hname_known"], self._members(nets["named"])
+        yield "subnets known", recorded["subnets_known"], nets["subnets"]
+        yield "flags", recorded["misc"].astype(np.int64) & ~PID_REUSED, self._flags(nets)
 
-def _hosts_shown(nets: Array, log: Array) -> Array:
-    """How many hosts red is told of by its move.
+    def _members(self, sets: Array) -> Array:
+        """Sets of hosts [N] as 0 or 1 per host [N, hosts]."""
+        return sets.astype(np.int64)[:, None] >> np.arange(len(self.names)) & 1
 
-    A sweep: those of the subnet. A scan: its target, if it found ports. An escalation: its target
-    and the host that it points to. An exploit: both ends of the shell, which are one on User0, and
-    both ends of the attempt where something else answered it; over SSH, only the target.
-    """
-    target, chosen, worked = log["target"], log["exploit"], nets["succeeded"] == TRUE
-    held = nets["sessions"] & ENTERPRISE_HOSTS != 0
-    reached = held | (SUBNET_OF_HOST[target] != OPERATIONAL)
-    lured = nets["decoys"][np.arange(len(nets)), target] & LURES[chosen] != 0
-    answered = (chosen != NO_EXPLOIT) & reached & (lured | (MEETS[target, chosen] != NOTHING))
-    attempt = np.where(answered, np.where(chosen == SSH, 1, 2), 0)
-    shown = [
-        (SWEEP, np.where(worked, np.bitwise_count(HOSTS_OF_SUBNET)[target % len(SUBNETS)], 0)),
-        (SCAN, nets["found_nothing"] == 0),
-        (ESCALATE, np.where(worked, np.bitwise_count(READ_ON)[target], 0)),
-        (EXPLOIT, np.where(worked, np.where(target == USER0, 1, 2), attempt)),
-    ]
-    return np.select([log["red"] == move for move, _ in shown], [many for _, many in shown], 0)
+    def _bits(self, nets: Array) -> Array:
+        """What blue was shown, [N, 4 * hosts]."""
+        bits = nets["seen"][:, :, None] >> np.arange(64) & 1
+        return bits.reshape(len(nets), -1)[:, : 4 * len(self.names)]
+
+    def _hosts_shown(self, nets: Array, log: Array) -> Array:
+        """How many hosts red is told of by its move.
+
+        A sweep: those of the subnet. A scan: its target, if it found ports. An escalation: its
+        target and the hosts that it points to. An exploit: both ends of the shell, which are one on
+        red's first host, and both ends of the attempt where something else answered it; over SSH,
+        only the target.
+        """
+        world, target, chosen = self.world, log["target"], log["exploit"]
+        worked = nets["succeeded"] == TRUE
+        rows, keys = np.arange(len(nets)), np.int64(world["keys"])
+        held = nets["sessions"].astype(np.int64) & keys != 0
+        is_open, is_gated = (
+            np.int64(world[name]) >> np.maximum(target, 0) & 1 != 0
+            for name in ("open_hosts", "gated_hosts")
+        )
+        lets = world["let_through"][target % len(self.names)] >> np.maximum(chosen, 0) & 1 != 0
+        reached = (is_open | (is_gated & held)) & lets
+        lured = nets["decoys"][rows, target % len(self.names)] & LURES[chosen] != 0
+        genuine = world["meets"][target % len(self.names), chosen] != NOTHING
+        answered = (chosen != NO_EXPLOIT) & reached & (lured | genuine)
+        attempt = np.where(answered, np.where(chosen == SSH, 1, 2), 0)
+        told = world["read_on"].astype(np.int64) | 1 << np.arange(len(self.names))
+        swept = np.bitwise_count(world["hosts_of_subnet"].astype(np.uint64))
+        shown = [
+            (SWEEP, np.where(worked, swept[target % len(swept)], 0)),
+            (SCAN, nets["found_nothing"] == 0),
+            (ESCALATE, np.where(worked, np.bitwise_count(told)[target % len(told)], 0)),
+            (EXPLOIT, np.where(worked, np.where(target == world["start"], 1, 2), attempt)),
+        ]
+        return np.select([log["red"] == move for move, _ in shown], [many for _, many in shown], 0)
+
+    def _flags(self, nets: Array) -> Array:
+        """The bits of the recording's `misc`."""
+        service, restored = nets["service"], self._members(nets["restored"])
+        goal, linked = int(self.world["goal"]), np.ones(len(nets), np.int64)
+        if goal != NO_HOST and int(self.world["services"]) >> goal & 1:
+            linked = 1 - restored[:, goal]
+        flags = (
+            (service & RUNNING != 0)
+            | linked << 1
+            | (service & NAME_KNOWN != 0) << 2
+            | (service & ACTIVE != 0) << 3
+        )
+        for k, name in enumerate(SPOILABLE):
+            whole = np.ones(len(nets), np.int64)
+            if name in self.names:
+                host = self.names.index(name)
+                haraka = self.world["meets"][host, HARAKA] != NOTHING
+                whole -= restored[:, host] & (nets["rules"] == LEADERBOARD) & haraka
+            flags |= whole << (4 + k)
+        return flags
 
 
 def _pairs(first: Array, second: Array) -> Array:
     return np.stack([first.astype(np.int64), second.astype(np.int64)], axis=1)
-
-
-def _members(sets: Array) -> Array:
-    """Sets of hosts [N] as 0 or 1 per host [N, 13]."""
-    return sets[:, None] >> np.arange(NUM_HOSTS) & 1
-
-
-def _session_class(nets: Array) -> Array:
-    """0 none, 1 user that Remove cannot stop, 2 user that it can, 3 root."""
-    session, removable, root = (_members(nets[name]) for name in ("sessions", "removable", "root"))
-    return np.where(root, 3, np.where(removable, 2, session))
-
-
-def _flags(nets: Array) -> Array:
-    """The bits of the recording's `misc`."""
-    service, restored = nets["service"], _members(nets["restored"])
-    spoiled = restored & (nets["rules"] == LEADERBOARD)[:, None]
-    return (
-        (service & RUNNING != 0)
-        | (restored[:, OP_SERVER0] == 0) << 1
-        | (service & NAME_KNOWN != 0) << 2
-        | (service & ACTIVE != 0) << 3
-        | (spoiled[:, USER3] == 0) << 4
-        | (spoiled[:, USER4] == 0) << 5
-    )
 
 
 def _agent_memory(nets: Array) -> Array:
@@ -158,10 +168,13 @@ _WORDS: dict[str, tuple[str, ...]] = {
 }
 
 
-def in_words(name: str, expected: Array, got: Array) -> tuple[str, str | None, object, object]:
+def in_words(
+    scenario: Scenario, name: str, expected: Array, got: Array
+) -> tuple[str, str | None, object, object]:
     """The first difference within a field: its name, the host, and both values as people say."""
+    hosts = scenario.host_names
     if name == "red move":
-        return name, None, _move(expected), _move(got)
+        return name, None, _move(scenario, expected), _move(scenario, got)
     at = int(np.flatnonzero(np.atleast_1d(expected != got))[0])
     if name == "observation":
         host, activity = at // 4, at % 4 < 2
@@ -169,18 +182,18 @@ def in_words(name: str, expected: Array, got: Array) -> tuple[str, str | None, o
         kind = "activity" if activity else "compromised"
         pairs = [(int(bits[first]), int(bits[first + 1])) for bits in (expected, got)]
         wanted, shown = (names[a + 2 * b] if {a, b} <= {0, 1} else f"{a} {b}" for a, b in pairs)
-        return f"observation ({kind})", HOSTS[host], wanted, shown
+        return f"observation ({kind})", hosts[host], wanted, shown
     if np.ndim(expected) == 0:
         return name, None, _word(name, int(expected)), _word(name, int(got))
     values = _word(name, int(expected[at])), _word(name, int(got[at]))
-    if len(expected) == NUM_HOSTS:
-        return name, HOSTS[at], *values
+    if len(expected) == len(hosts):
+        return name, hosts[at], *values
     return f"{name} [{at}]", None, *values
 
 
-def _move(move: Array) -> str:
+def _move(scenario: Scenario, move: Array) -> str:
     action, target = (int(part) for part in move)
-    names = SUBNETS if action == SWEEP else HOSTS
+    names = scenario.subnet_names if action == SWEEP else scenario.host_names
     where = names[target] if 0 <= target < len(names) else "" if target == -1 else str(target)
     what = RED_ACTIONS[action] if 0 <= action < len(RED_ACTIONS) else f"action {action}"
     return f"{what} {where}".rstrip()

@@ -10,13 +10,14 @@ import numpy.typing as npt
 
 from phalanx.cage2.rules.batch_turn import LOG, allocate, begin_episodes, replay_turn
 from phalanx.cage2.rules.mind import NO_MINDS
-from phalanx.cage2.rules.network import LOADED, NETWORK
-from phalanx.cage2.rules.observation import NUM_BITS
-from phalanx.cage2.rules.scenario import action_name
+from phalanx.cage2.rules.network import LOADED, network_dtype
+from phalanx.cage2.rules.world import Worlds, num_hosts_of
+from phalanx.cage2.scenario.read import CAGE2_WORLDS
+from phalanx.cage2.scenario.worlds import worlds_of
 from phalanx.cage2.settings import rule_set_number
 from phalanx.compiled.rule import records
 from phalanx.errors import TraceError
-from phalanx.verify.compared import PID_REUSED, compare_moves, compare_state, in_words
+from phalanx.verify.compared import PID_REUSED, Compared, in_words
 from phalanx.verify.traces import NOT_COMPARED, Array, Traces, read_folder
 
 
@@ -82,17 +83,19 @@ def verify(folder: Path = GAMES, rules: str | None = None) -> VerifyResult:
 def replay(traces: Traces, result: VerifyResult) -> None:
     """Play all episodes of a file side by side; each takes its outcomes from its own recording."""
     lengths = np.diff(traces.start)
-    nets, log = begin_recorded(traces), records(len(traces.red), LOG)
-    found = _Differences(traces, result)
+    worlds = worlds_of([traces.scenario])
+    nets, log = begin_recorded(traces, worlds), records(len(traces.red), LOG)
+    compared, found = Compared(traces.scenario, worlds[0]), _Differences(traces, result)
     if traces.initial:
-        found.compare(0, np.ones(len(nets), np.bool_), None, compare_state(traces.initial, nets))
+        everyone = np.ones(len(nets), np.bool_)
+        found.compare(0, everyone, None, compared.state(traces.initial, nets))
     for turn in range(int(lengths.max(initial=0))):
         playing = lengths > turn
         rows = np.where(playing, traces.start[:-1] + turn, 0)
         recorded = {name: values[rows] for name, values in traces.steps.items()}
-        replay_turn(nets, playing, recorded["blue"], loaded_dice(recorded), log)
-        compared = chain(compare_moves(recorded, nets, log), compare_state(recorded, nets))
-        found.compare(turn + 1, playing, recorded["blue"], compared)
+        replay_turn(worlds, nets, playing, recorded["blue"], loaded_dice(recorded), log)
+        both = chain(compared.moves(recorded, nets, log), compared.state(recorded, nets))
+        found.compare(turn + 1, playing, recorded["blue"], both)
     result.episodes += len(nets)
     result.steps += int(lengths.sum())
     result.broken_episodes += int(found.broken.sum())
@@ -128,22 +131,23 @@ class _Differences:
             fresh = np.flatnonzero(here & ~self.broken & ~differs)
             if fresh.size and (self.first is None or fresh[0] < self.first.episode):
                 episode = int(fresh[0])
+                action_name = self.traces.scenario.action_name
                 blue = "reset" if actions is None else action_name(int(actions[episode]))
-                words = in_words(name, expected[episode], got[episode])
+                words = in_words(self.traces.scenario, name, expected[episode], got[episode])
                 self.first = Mismatch(self.traces.path.name, episode, step, blue, *words)
             differs |= here
         self.result.mismatches += int(differs.sum())
         self.broken |= differs
 
 
-def begin_recorded(traces: Traces) -> Array:
-    """The networks of all episodes as they begin, NETWORK [E]."""
-    n = len(traces.red)
-    nets = records(n, NETWORK)
+def begin_recorded(traces: Traces, worlds: Worlds = CAGE2_WORLDS) -> Array:
+    """The networks of all episodes as they begin, [E]."""
+    n, hosts = len(traces.red), num_hosts_of(worlds)
+    nets = records(n, network_dtype(hosts))
     nets["red_plan"], nets["rules"] = traces.red, rule_set_number(traces.rules)
     everyone, odds = np.ones(n, np.bool_), np.zeros(3, np.int64)
-    shown = allocate(n, NUM_BITS, np.float32)
-    begin_episodes(nets, NO_MINDS, everyone, odds, shown)
+    shown = allocate(n, 4 * hosts, np.float32, hosts)
+    begin_episodes(worlds, nets, NO_MINDS, everyone, odds, shown)
     return nets
 
 

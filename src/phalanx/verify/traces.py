@@ -11,17 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from phalanx.arrays_file import ArraysFile, BadArrays, open_arrays
-from phalanx.cage2.rules.observation import NUM_BITS
 from phalanx.cage2.rules.scenario import (
     CHALLENGE_NAMES,
     DECOYS,
     EXPLOITS,
-    HOSTS,
-    NUM_ACTIONS,
-    NUM_HOSTS,
     RULE_SETS,
-    SUBNETS,
 )
+from phalanx.cage2.scenario.plan import Scenario
+from phalanx.cage2.scenario.read import CAGE2, read_scenario
 from phalanx.cage2.settings import MAX_HORIZON
 from phalanx.errors import TraceError
 from phalanx.files import read_plain
@@ -36,12 +33,6 @@ MOVES = ("blue", "blue_ok", "red", "red_tgt", "red_ok", "red_nobs", "green", "ex
 OF_HOSTS = ("known", "scanned", "access", "sess", "decoys", "files", "red_ports", "hname_known")
 OF_ALL = ("subnets_known", "misc")
 STATE_NAMES = OF_HOSTS + OF_ALL
-STEP_SHAPES: dict[str, tuple[int, ...]] = {
-    **{f"st_{name}": () for name in (*MOVES, "reward10", *OF_ALL)},
-    **{f"st_{name}": (NUM_HOSTS,) for name in OF_HOSTS},
-    "st_obs": (NUM_BITS,),
-    "st_mem": (6,),
-}
 # Recorded too, and neither read nor compared: why not.
 NOT_COMPARED = {
     "ep_seed": "where the original's dice began; what they gave is recorded, and replayed",
@@ -54,8 +45,19 @@ NOT_COMPARED = {
     "st_n_sus": "how many of them Remove would stop",
     "st_n_vsftpd": "how many Vsftpd decoys stand on a host; one does what several do",
 }
-KNOWN = {*EPISODE_ARRAYS, *STEP_SHAPES, *NOT_COMPARED}
+KNOWN = {*EPISODE_ARRAYS, *NOT_COMPARED, "st_obs", "st_mem", "st_reward10"}
+KNOWN |= {f"st_{name}" for name in (*MOVES, *STATE_NAMES)}
 KNOWN |= {name.replace("st_", "init_") for name in KNOWN}
+
+
+def step_shapes(num_hosts: int) -> dict[str, tuple[int, ...]]:
+    """What is recorded of a step, and its shape."""
+    return {
+        **{f"st_{name}": () for name in (*MOVES, "reward10", *OF_ALL)},
+        **{f"st_{name}": (num_hosts,) for name in OF_HOSTS},
+        "st_obs": (4 * num_hosts,),
+        "st_mem": (6,),
+    }
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,7 @@ class Traces:
     """The recorded episodes of one file."""
 
     path: Path
+    scenario: Scenario
     rules: str
     red: Array  # [E] our number of the red agent
     start: Array  # [E + 1] rows of episode e: start[e] up to start[e + 1]
@@ -87,12 +90,12 @@ def read_folder(folder: Path) -> Iterator[Traces]:
         raise TraceError(f"{folder} is not a folder; {_WANTED}")
     inner = [] if (folder / "codebook.json").exists() else sorted(folder.glob("*/codebook.json"))
     for codebook in inner or [folder / "codebook.json"]:
-        rules, red_agents = _read_codebook(codebook)
+        book = _read_codebook(codebook)
         files = sorted(codebook.parent.glob("*.npz"))
         if not files:
             raise TraceError(f"no .npz files in {codebook.parent}; {_WANTED}")
         for path in files:
-            yield _read_file(path, rules, red_agents)
+            yield _read_file(path, *book)
 
 
 _WANTED = "give a folder with codebook.json and .npz files"
@@ -101,8 +104,10 @@ _WANTED = "give a folder with codebook.json and .npz files"
 # --- the codebook ---------------------------------------------------------------------------------
 
 
-def _read_codebook(path: Path) -> tuple[str, list[str]]:
-    """The rules that were played, and the names of the red agents in the order of their numbers."""
+def _read_codebook(path: Path) -> tuple[Scenario, str, list[str]]:
+    """What was played, by which rules, and the names of the red agents in the order of their
+    numbers.
+    """
     try:
         codebook = json.loads(_read_text(path))
     except (OSError, ValueError, RecursionError) as error:
@@ -112,10 +117,11 @@ def _read_codebook(path: Path) -> tuple[str, list[str]]:
         ) from None
     if not isinstance(codebook, dict):
         raise TraceError(f"{path} holds no table of codes")
+    scenario = _read_scenario(path, codebook.get("scenario"))
     ours = {
-        "hosts": list(HOSTS),
+        "hosts": list(scenario.host_names),
         "exploits": list(EXPLOITS),
-        "subnets": list(SUBNETS),
+        "subnets": list(scenario.subnet_names),
         "decoy_bits": [decoy.name for decoy in DECOYS],
     }
     for name, expected in ours.items():
@@ -131,7 +137,16 @@ def _read_codebook(path: Path) -> tuple[str, list[str]]:
         raise TraceError(
             f"{path}: red_agents {agents!r:.200} are not all of {', '.join(CHALLENGE_NAMES)}"
         )
-    return rules, agents
+    return scenario, rules, agents
+
+
+def _read_scenario(codebook: Path, name: object) -> Scenario:
+    """The file beside the codebook that was played; CAGE-2 if none is named."""
+    if name is None:
+        return CAGE2
+    if not isinstance(name, str) or Path(name).name != name:
+        raise TraceError(f"{codebook}: scenario must be a file beside it, got {name!r:.80}")
+    return read_scenario(codebook.parent / name)
 
 
 def _read_text(path: Path) -> str:
@@ -144,12 +159,12 @@ def _read_text(path: Path) -> str:
 # --- the recordings -------------------------------------------------------------------------------
 
 
-def _read_file(path: Path, rules: str, red_agents: list[str]) -> Traces:
+def _read_file(path: Path, scenario: Scenario, rules: str, red_agents: list[str]) -> Traces:
     try:
         with open_arrays(
             path, is_known=KNOWN.__contains__, max_bytes=MAX_BYTES, packed=True
         ) as file:
-            arrays = _read_arrays(file)
+            arrays = _read_arrays(file, step_shapes(len(scenario.hosts)))
     except OSError as error:
         raise TraceError(f"cannot read {path}: {error.strerror}") from None
     except BadArrays as error:
@@ -165,33 +180,34 @@ def _read_file(path: Path, rules: str, red_agents: list[str]) -> Traces:
     if lengths.min() < 1 or lengths.max() > MAX_HORIZON:
         wrong = lengths.min() if lengths.min() < 1 else lengths.max()
         raise TraceError(f"{path}: an episode has {wrong} steps; it can have 1 to {MAX_HORIZON}")
-    wrong = (blue < 0) | (blue >= NUM_ACTIONS)
+    num_actions = len(scenario.actions)
+    wrong = (blue < 0) | (blue >= num_actions)
     if wrong.any():
-        raise TraceError(f"{path}: blue action {blue[wrong][0]} is not one of 0..{NUM_ACTIONS - 1}")
+        raise TraceError(f"{path}: blue action {blue[wrong][0]} is not one of 0..{num_actions - 1}")
     if red.min() < 0 or red.max() >= len(red_agents):
         raise TraceError(
             f"{path}: ep_red numbers red agents from {red.min()} to {red.max()}; codebook.json "
             f"names {len(red_agents)}"
         )
-    arrays["st_blue"] = blue.astype(np.uint8)
+    arrays["st_blue"] = blue.astype(np.uint16)
     numbers = np.array([CHALLENGE_NAMES.index(name) for name in red_agents])
-    steps = {name.removeprefix("st_"): arrays[name] for name in STEP_SHAPES}
+    steps = {name.removeprefix("st_"): arrays[name] for name in step_shapes(len(scenario.hosts))}
     initial = {name: arrays[f"init_{name}"] for name in STATE_NAMES if f"init_{name}" in arrays}
-    return Traces(path, rules, numbers[red], start, steps, initial)
+    return Traces(path, scenario, rules, numbers[red], start, steps, initial)
 
 
-def _read_arrays(file: ArraysFile) -> dict[str, Array]:
+def _read_arrays(file: ArraysFile, step_shapes: dict[str, tuple[int, ...]]) -> dict[str, Array]:
     """Whole numbers everywhere, a row for each episode or step: declared so before any is read."""
     declared = file.declared
-    missing = [name for name in (*EPISODE_ARRAYS, *STEP_SHAPES) if name not in declared]
+    missing = [name for name in (*EPISODE_ARRAYS, *step_shapes) if name not in declared]
     if missing:
         raise BadArrays(f"it has no {', '.join(missing)}")
     episodes, rows = (math.prod(declared[name].shape) for name in ("ep_red", "st_blue"))
     if not episodes:
         raise BadArrays("it holds no episodes")
-    shapes = {name: (rows, *shape) for name, shape in STEP_SHAPES.items()}
+    shapes = {name: (rows, *shape) for name, shape in step_shapes.items()}
     shapes |= {"ep_red": (episodes,), "ep_horizon": (episodes,), "ep_start": (episodes + 1,)}
-    begun = {f"init_{name}": (episodes, *STEP_SHAPES[f"st_{name}"]) for name in STATE_NAMES}
+    begun = {f"init_{name}": (episodes, *step_shapes[f"st_{name}"]) for name in STATE_NAMES}
     if begun.keys() <= declared.keys():
         shapes |= begun
     for name, shape in shapes.items():

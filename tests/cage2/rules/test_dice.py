@@ -11,6 +11,7 @@ from phalanx.cage2.rules.network import LOADED, NETWORK, TRUE, seed_networks
 from phalanx.cage2.rules.observation import NUM_BITS
 from phalanx.cage2.rules.red import BEST_CHANCE, DETECTION_CHANCE
 from phalanx.cage2.rules.scenario import ALL_RED_AGENTS, DRAWN, EXPLOITS, HOSTS, MEANDER
+from phalanx.cage2.scenario.read import CAGE2_WORLDS
 from phalanx.compiled.rule import records
 from tests.cage2.game import ALL, Game, mask
 
@@ -27,7 +28,7 @@ def many(game: Game) -> tuple[npt.NDArray[np.void], npt.NDArray[np.void]]:
     nets[:] = game.nets[0]
     dice = np.random.default_rng(11).integers(0, LOADED, size=(DRAWS, 3))
     log = records(DRAWS, LOG)
-    replay_turn(nets, np.ones(DRAWS, np.bool_), np.zeros(DRAWS, np.int64), dice, log)
+    replay_turn(CAGE2_WORLDS, nets, np.ones(DRAWS, np.bool_), np.zeros(DRAWS, np.int64), dice, log)
     return nets, log
 
 
@@ -163,6 +164,6 @@ def test_an_appended_attacker_is_drawn_with_its_odds() -> None:
     nets["red_plan"], nets["horizon"] = DRAWN, 100
     seed_networks(nets, np.full(DRAWS, 7, np.uint64), 0, 1)
     shown = allocate(DRAWS, NUM_BITS, np.float32)
-    begin_episodes(nets, NO_MINDS, everyone, odds, shown)
+    begin_episodes(CAGE2_WORLDS, nets, NO_MINDS, everyone, odds, shown)
     assert set(nets["red"]) == {MEANDER, appended}
     assert within_four_errors(int((nets["red"] == appended).sum()), 0.75)

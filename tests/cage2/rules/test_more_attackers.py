@@ -22,6 +22,7 @@ from phalanx.cage2.rules.attackers import (
 from phalanx.cage2.rules.batch_turn import LOG, replay_turn
 from phalanx.cage2.rules.network import FALSE, TRUE
 from phalanx.cage2.rules.scenario import HOSTS, NUM_ACTIONS
+from phalanx.cage2.scenario.read import CAGE2_WORLDS
 from phalanx.compiled.rule import records
 from phalanx.errors import ConfigError
 from phalanx.play.cells import play_cells
@@ -49,7 +50,9 @@ def games(red: str, *, rules: str = "2.1-final", turns: int = 100) -> Iterator[t
         blue = np.where(rng.random(size) < 0.3, rng.choice(repairs, size), anything)
         blue[::3] = 0
         before = batch.nets.copy()
-        replay_turn(batch.nets, everyone, blue, rng.integers(2**32, size=(size, 3)), log)
+        replay_turn(
+            CAGE2_WORLDS, batch.nets, everyone, blue, rng.integers(2**32, size=(size, 3)), log
+        )
         yield before, log.copy()
 
 

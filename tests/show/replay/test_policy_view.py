@@ -8,7 +8,7 @@ import pytest
 import phalanx
 from phalanx.cage2.batch import Batch
 from phalanx.cage2.rules.observation import OBS_SIZES, TRUTH_SIZE, write_truth
-from phalanx.cage2.rules.scenario import NUM_ACTIONS, useful_actions
+from phalanx.cage2.rules.scenario import NUM_ACTIONS, NUM_HOSTS, useful_actions
 from phalanx.cage2.settings import DEFAULT_PRIOR
 from phalanx.learn.compiled.policy import Policy
 from phalanx.play.trained import TrainedDefender
@@ -37,7 +37,7 @@ def test_the_truth_for_critics_is_that_of_training() -> None:
     net["sessions"] |= 1  # as a user of the first host
     assert net["root"].bit_count() > 1
     row = np.zeros(TRUTH_SIZE, np.float32)
-    getattr(write_truth, "py_func", write_truth)(_Fields(net), row)
+    getattr(write_truth, "py_func", write_truth)(_Fields(net), NUM_HOSTS, row)
     assert np.array_equal(truth_of(net), row)
 
 

@@ -8,25 +8,12 @@ from phalanx.cage2.rules.scenario import (
     B_LINE,
     B_LINE_DETOUR,
     COIN,
-    ENTERPRISE,
-    ENTERPRISE0,
-    ENTERPRISE1,
-    ENTERPRISE2,
-    ENTERPRISE_HOSTS,
     MEANDER,
     MEANDER_RESCAN,
     NO_HOST,
-    OP_HOSTS,
-    OP_SERVER0,
-    OPERATIONAL,
-    USER1,
-    USER2,
-    USER3,
-    USER4,
-    USER_SUBNET,
-    hosts,
 )
-from phalanx.compiled.bits import ALL, all_but, has, number, only
+from phalanx.cage2.rules.world import World
+from phalanx.compiled.bits import ALL, all_but, has, lowest, number, only
 from phalanx.compiled.rule import rule
 
 RED_ACTIONS = (
@@ -40,15 +27,15 @@ ROLLED = -1  # a coin that is thrown; 0 and 1 are loaded
 
 
 @rule
-def plan_move(net: Network, coin: int) -> Plan:
+def plan_move(world: World, net: Network, coin: int) -> Plan:
     """What the attacker of this network does next, and to one of which hosts."""
     player = number(net.red)
     if player == COIN:
-        player = whose_move(net, coin)
+        player = whose_move(world, net, coin)
     if player in (B_LINE, B_LINE_DETOUR):
-        return plan_line(net)
+        return plan_line(world, net)
     if player in (MEANDER, MEANDER_RESCAN):
-        return plan_meander(net)
+        return plan_meander(world, net)
     return RED_SLEEP, 0
 
 
@@ -66,41 +53,53 @@ def note_target(net: Network, action: int, target: int) -> None:
 
 # --- B-line: one straight way to the operational server -------------------------------------------
 
-TARGET, GATEWAY = -2, -3  # the user host drawn at the start, and the host that it points to
+# Whom a step is about: the user host drawn at the start, the host that it points to, the third host
+# of that one's subnet, the operational server; sweeps are of the subnets of red's first host and of
+# the gateway.
+START, TARGET, GATEWAY, PIVOT, GOAL = range(5)
 LINE = (
-    (SWEEP, USER_SUBNET),
+    (SWEEP, START),
     (SCAN, TARGET), (EXPLOIT, TARGET), (ESCALATE, TARGET),
     (SCAN, GATEWAY), (EXPLOIT, GATEWAY), (ESCALATE, GATEWAY),
-    (SWEEP, ENTERPRISE),
-    (SCAN, ENTERPRISE2), (EXPLOIT, ENTERPRISE2), (ESCALATE, ENTERPRISE2),
-    (SCAN, OP_SERVER0), (EXPLOIT, OP_SERVER0), (ESCALATE, OP_SERVER0), (IMPACT, OP_SERVER0),
+    (SWEEP, GATEWAY),
+    (SCAN, PIVOT), (EXPLOIT, PIVOT), (ESCALATE, PIVOT),
+    (SCAN, GOAL), (EXPLOIT, GOAL), (ESCALATE, GOAL), (IMPACT, GOAL),
 )  # fmt: skip
 FALL_BACK = (0, 1, 2, 2, 2, 2, 5, 5, 5, 5, 9, 9, 9, 12, 13)  # [step]: where a failure leads
 SCAN_GATEWAY, EXPLOIT_SERVER, LAST_STEP = 4, 12, 14
-TARGETS = hosts(USER1, USER2, USER3, USER4)
-POINT_TO_ENTERPRISE1 = hosts(USER1, USER2)
 
 # What the spare bit of `line_done` says.
-DETOUR_MADE = 15  # b_line_detour: it goes for its second user host, two before or behind the first
+DETOUR_MADE = 15  # b_line_detour: it goes for its second user host
 STEP_IS_DUE = 15  # coin: `line_step` is B-line's next step, not its last one
 
 
 @rule
-def plan_line(net: Network) -> Plan:
+def plan_line(world: World, net: Network) -> Plan:
     """The next step of the line after a success, the fall-back step after a failure."""
-    step = number(net.line_step) if net.red == COIN else step_after_last(net)
+    step = number(net.line_step) if net.red == COIN else step_after_last(world, net)
     net.line_step = step
     net.line_done |= only(step)
     if net.red == COIN:
         net.line_done &= all_but(STEP_IS_DUE)
-    action, target = LINE[step]
-    if target == TARGET:
-        if net.line_target == NO_HOST and step == 1:
-            return action, TARGETS
-        target = net.line_target
-    elif target == GATEWAY:
-        target = ENTERPRISE1 if has(POINT_TO_ENTERPRISE1, net.line_target) else ENTERPRISE0
-    return action, only(target)
+    action, role = LINE[step]
+    if role == TARGET and net.line_target == NO_HOST and step == 1:
+        return action, number(world.line_targets)
+    host = host_in_role(world, net, role)
+    return action, only(world.subnet[host] if action == SWEEP else host)
+
+
+@rule
+def host_in_role(world: World, net: Network, role: int) -> int:
+    """The host that a step of the line is about."""
+    if role == START:
+        return number(world.start)
+    if role == GOAL:
+        return number(world.goal)
+    host = number(net.line_target)
+    if role == TARGET:
+        return host
+    host = number(world.gateway[host])
+    return host if role == GATEWAY else number(world.pivot[host])
 
 
 @rule
@@ -112,7 +111,7 @@ def note_line(net: Network, action: int, target: int) -> None:
 
 
 @rule
-def step_after_last(net: Network) -> int:
+def step_after_last(world: World, net: Network) -> int:
     """Where the success or failure of the last step leads."""
     if net.succeeded != TRUE:
         return FALL_BACK[net.line_step]
@@ -121,7 +120,7 @@ def step_after_last(net: Network) -> int:
         return 1  # [Q8] the scan of the server was empty: nothing to exploit, begin again
     if step == SCAN_GATEWAY and net.red == B_LINE_DETOUR and not has(net.line_done, DETOUR_MADE):
         net.line_done |= only(DETOUR_MADE)
-        net.line_target += 2 if has(POINT_TO_ENTERPRISE1, net.line_target) else -2
+        net.line_target = world.detour[net.line_target]
         return 1
     return step
 
@@ -130,16 +129,16 @@ def step_after_last(net: Network) -> int:
 
 
 @rule
-def plan_meander(net: Network) -> Plan:
+def plan_meander(world: World, net: Network) -> Plan:
     """Sweep what can be swept, scan what was not scanned, escalate where it is, and then exploit
     the next host.
     """
-    learn_from_last_move(net)
-    if has(net.escalated, OP_SERVER0):
-        return IMPACT, only(OP_SERVER0)
-    for subnet in (ENTERPRISE, OPERATIONAL, USER_SUBNET):
-        if has(net.subnets, subnet) and not has(net.swept, subnet):
-            return SWEEP, only(subnet)
+    learn_from_last_move(world, net)
+    if world.goal != NO_HOST and has(net.escalated, world.goal):
+        return IMPACT, only(world.goal)
+    unswept = number(net.subnets) & ~number(net.swept)
+    if unswept:
+        return SWEEP, only(lowest(unswept))
     unscanned = net.known & (ALL ^ net.scan_tried)
     if unscanned:  # [Q9] a scan that found nothing is never tried again
         return SCAN, unscanned
@@ -147,7 +146,8 @@ def plan_meander(net: Network) -> Plan:
     if held:
         return ESCALATE, held
     # [Q10] User0 and Defender are among them
-    return EXPLOIT, net.known & (ALL ^ net.exploited)
+    left = net.known & (ALL ^ net.exploited)
+    return (EXPLOIT, left) if left else (RED_SLEEP, left)  # the original stops with an error
 
 
 @rule
@@ -166,7 +166,7 @@ def note_meander(net: Network, action: int, target: int) -> None:
 
 
 @rule
-def learn_from_last_move(net: Network) -> None:
+def learn_from_last_move(world: World, net: Network) -> None:
     """Meander's notes on its last exploit or escalation.
 
     [Q10] A failed exploit makes it forget whole subnets.
@@ -176,9 +176,9 @@ def learn_from_last_move(net: Network) -> None:
             net.mapped |= only(net.last_exploited)
         else:
             net.exploited &= all_but(net.last_exploited)
-            lost = net.escalated & OP_HOSTS
+            lost = net.escalated & world.op_named
             if lost == 0:
-                lost = net.escalated & ENTERPRISE_HOSTS
+                lost = net.escalated & world.ent_named
             net.escalated &= ALL ^ lost
             net.exploited &= ALL ^ lost
             if net.red == MEANDER_RESCAN:
@@ -196,17 +196,17 @@ def learn_from_last_move(net: Network) -> None:
 
 
 @rule
-def whose_move(net: Network, coin: int) -> int:
+def whose_move(world: World, net: Network, coin: int) -> int:
     """B_LINE or MEANDER, by a fair coin; but who has just taken a host also escalates there.
 
     So no host is exploited while red is a mere user on it, as with the original's attackers.
     """
     line_moved_last = not has(net.line_done, STEP_IS_DUE)
     if line_moved_last:
-        net.line_step = step_after_last(net)
+        net.line_step = step_after_last(world, net)
         net.line_done |= only(STEP_IS_DUE)
     just_taken = net.last_exploited != NO_HOST and net.succeeded == TRUE
-    learn_from_last_move(net)
+    learn_from_last_move(world, net)
     lines_turn = line_moved_last
     if not just_taken:
         lines_turn = heads(net) if coin == ROLLED else coin == 1

@@ -17,6 +17,7 @@ from phalanx.cage2.rules.network import (
 from phalanx.cage2.rules.observation import TRUE
 from phalanx.cage2.rules.scenario import NUM_HOSTS
 from phalanx.cage2.rules.turn import play_turn
+from phalanx.cage2.rules.world import World, Worlds, set_dtype
 from phalanx.compiled.bits import number
 from phalanx.compiled.rule import kernel, rule
 from phalanx.compiled.team import count_threads, join, leave, shard_start, take_chunk
@@ -31,73 +32,83 @@ class Shown(NamedTuple):
     final_obs: npt.NDArray[Any]  # the same for the last turn of an episode; other rows are old
     rewards: npt.NDArray[np.float64]  # [N]
     truncated: npt.NDArray[np.bool_]  # [N]
-    truth: npt.NDArray[np.uint64]  # [N, 6]: known, scanned, access, a byte per host, 16 bytes each
-    infected_before: npt.NDArray[np.uint16]  # [N] sets of hosts that red held before blue's move
-    infected_after: npt.NDArray[np.uint16]  # [N] ... and after it, before red's
+    truth: npt.NDArray[np.uint64]  # [N, words]: known, scanned, access, a byte per host
+    infected_before: npt.NDArray[Any]  # [N] sets of hosts that red held before blue's move
+    infected_after: npt.NDArray[Any]  # [N] ... and after it, before red's
     returns: npt.NDArray[np.float64]  # [N] of the episodes that just ended; other rows are old
+    num_hosts: npt.NDArray[np.uint8]  # [N] of each network's record, the same for all
 
     @property
     def known(self) -> npt.NDArray[np.uint8]:
-        """Whose address red knows: uint8 [N, 13], a view."""
-        return self.truth.view(np.uint8)[:, :NUM_HOSTS]
+        """Whose address red knows: uint8 [N, hosts], a view."""
+        return self._part(0)
 
     @property
     def scanned(self) -> npt.NDArray[np.uint8]:
-        """Whose ports red knows: uint8 [N, 13], a view."""
-        return self.truth.view(np.uint8)[:, 16 : 16 + NUM_HOSTS]
+        """Whose ports red knows: uint8 [N, hosts], a view."""
+        return self._part(1)
 
     @property
     def access(self) -> npt.NDArray[np.uint8]:
-        """How far red has come: uint8 [N, 13], 0 none, 1 user, 2 root; a view."""
-        return self.truth.view(np.uint8)[:, 32 : 32 + NUM_HOSTS]
+        """How far red has come: uint8 [N, hosts], 0 none, 1 user, 2 root; a view."""
+        return self._part(2)
+
+    def _part(self, number: int) -> npt.NDArray[np.uint8]:
+        parts = self.truth.view(np.uint8).reshape(len(self.truth), 3, -1)
+        return parts[:, number, : self.num_hosts[0]]
 
 
-def allocate(size: int, width: int, dtype: Any) -> Shown:
+def allocate(size: int, width: int, dtype: Any, num_hosts: int = NUM_HOSTS) -> Shown:
     """Arrays for `size` networks with observations of `width` numbers."""
+    sets, words = set_dtype(num_hosts), -(-num_hosts // 8)
     return Shown(
         obs=np.zeros((size, width), dtype),
         final_obs=np.zeros((size, width), dtype),
         rewards=np.zeros(size, np.float64),
         truncated=np.zeros(size, np.bool_),
-        truth=np.zeros((size, 6), np.uint64),
-        infected_before=np.zeros(size, np.uint16),
-        infected_after=np.zeros(size, np.uint16),
+        truth=np.zeros((size, 3 * words), np.uint64),
+        infected_before=np.zeros(size, sets),
+        infected_after=np.zeros(size, sets),
         returns=np.zeros(size, np.float64),
+        num_hosts=np.full(size, num_hosts, np.uint8),
     )
 
 
-# [8 bits]: each as a byte of its own, so that a set of hosts is written as two words
+# [8 bits]: each as a byte of its own, so that a set of hosts is written as a few words
 AS_BYTES = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little")
 AS_WORD = np.ascontiguousarray(AS_BYTES).view(np.uint64)[:, 0]
 
 
 @rule
-def write_obs(net: Network, minds: Minds, i: int, row: Any) -> None:
+def write_obs(world: World, net: Network, minds: Minds, i: int, row: Any) -> None:
     if minds.kind == TRUE:
         tell_truth(minds, i, net)
-    write_mind(minds, i, net.seen, net.horizon, row)
+    write_mind(world, minds, i, net.seen, net.horizon, row)
 
 
 @rule
 def write_truth_bytes(net: Network, row: Any) -> None:
     """Red's true standing on each host: address known, ports known, no access, user or root."""
-    row[0] = AS_WORD[net.known & 255]
-    row[1] = AS_WORD[net.known >> 8]
-    row[2] = AS_WORD[net.scanned & 255]
-    row[3] = AS_WORD[net.scanned >> 8]
-    row[4] = AS_WORD[net.sessions & 255] + AS_WORD[net.root & 255]
-    row[5] = AS_WORD[net.sessions >> 8] + AS_WORD[net.root >> 8]
+    words = (len(net.decoys) + 7) // 8
+    known, scanned = number(net.known), number(net.scanned)
+    sessions, root = number(net.sessions), number(net.root)
+    for w in range(words):
+        row[w] = AS_WORD[(known >> 8 * w) & 255]
+        row[words + w] = AS_WORD[(scanned >> 8 * w) & 255]
+        user = AS_WORD[(sessions >> 8 * w) & 255]
+        row[2 * words + w] = user + AS_WORD[(root >> 8 * w) & 255]
 
 
 @rule
-def begin_anew(net: Network, minds: Minds, i: int, odds: Any) -> None:
+def begin_anew(world: World, net: Network, minds: Minds, i: int, odds: Any) -> None:
     net.episode += 1
-    begin_episode(net, odds)
+    begin_episode(world, net, odds)
     begin_mind(minds, i)
 
 
 @rule
 def play_shard(
+    worlds: Worlds,
     nets: Networks,
     minds: Minds,
     actions: Any,
@@ -110,9 +121,10 @@ def play_shard(
     """One turn in networks start..stop; episodes that are over begin anew, now or in the next."""
     for i in range(start, stop):
         net = nets[i]
+        world = worlds[net.world]
         shown.infected_before[i] = net.sessions
         if net.turn >= net.horizon:
-            begin_anew(net, minds, i, odds)
+            begin_anew(world, net, minds, i, odds)
             shown.infected_before[i] = shown.infected_after[i] = net.sessions
             shown.rewards[i] = 0
             shown.truncated[i] = False
@@ -120,23 +132,24 @@ def play_shard(
             action = number(actions[i])
             first, second = turn_dice(net)
             tenths, infected, _new_decoy, _move, _target, _chosen = play_turn(
-                net, action, low_die(first), high_die(first), low_die(second)
+                world, net, action, low_die(first), high_die(first), low_die(second)
             )
-            take_in(minds, i, action, net.seen)
+            take_in(world, minds, i, action, net.seen)
             shown.infected_after[i] = infected
             shown.rewards[i] = (0 - tenths) / 10.0  # no minus zero
             shown.truncated[i] = net.turn >= net.horizon
             if net.turn >= net.horizon:
                 shown.returns[i] = net.tenths / 10.0
                 if same_step:
-                    write_obs(net, minds, i, shown.final_obs[i])
-                    begin_anew(net, minds, i, odds)
-        write_obs(net, minds, i, shown.obs[i])
+                    write_obs(world, net, minds, i, shown.final_obs[i])
+                    begin_anew(world, net, minds, i, odds)
+        write_obs(world, net, minds, i, shown.obs[i])
         write_truth_bytes(net, shown.truth[i])
 
 
 @kernel
 def play_turns(
+    worlds: Worlds,
     nets: Networks,
     minds: Minds,
     actions: Any,
@@ -157,20 +170,23 @@ def play_turns(
         start = low + take_chunk(board, shard, CHUNK)
         while start < high:
             stop = min(start + CHUNK, high)
-            play_shard(nets, minds, actions, odds, same_step, shown, start, stop)
+            play_shard(worlds, nets, minds, actions, odds, same_step, shown, start, stop)
             start = low + take_chunk(board, shard, CHUNK)
     return leave(board, task, thread)
 
 
 @kernel
-def begin_episodes(nets: Networks, minds: Minds, chosen: Any, odds: Any, shown: Shown) -> None:
+def begin_episodes(
+    worlds: Worlds, nets: Networks, minds: Minds, chosen: Any, odds: Any, shown: Shown
+) -> None:
     """Begin anew in the chosen networks, and show all."""
     for i in range(len(nets)):
         net = nets[i]
+        world = worlds[net.world]
         if chosen[i]:
-            begin_anew(net, minds, i, odds)
+            begin_anew(world, net, minds, i, odds)
             shown.infected_before[i] = shown.infected_after[i] = net.sessions
-        write_obs(net, minds, i, shown.obs[i])
+        write_obs(world, net, minds, i, shown.obs[i])
         write_truth_bytes(net, shown.truth[i])
 
 
@@ -186,14 +202,21 @@ LOG = np.dtype(
 
 
 @kernel
-def replay_turn(nets: Networks, playing: Any, actions: Any, loaded: Any, log: Any) -> None:
+def replay_turn(
+    worlds: Worlds, nets: Networks, playing: Any, actions: Any, loaded: Any, log: Any
+) -> None:
     """One turn where `playing`, with dice from outside: int64 [N, 3], for target, exploit and
     detection.
     """
     for i in range(len(nets)):
         if playing[i]:
             tenths, _infected, new_decoy, move, target, chosen = play_turn(
-                nets[i], number(actions[i]), loaded[i, 0], loaded[i, 1], loaded[i, 2]
+                worlds[nets[i].world],
+                nets[i],
+                number(actions[i]),
+                loaded[i, 0],
+                loaded[i, 1],
+                loaded[i, 2],
             )
             log[i].cost = tenths
             log[i].decoy = new_decoy

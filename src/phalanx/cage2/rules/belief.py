@@ -12,12 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from phalanx.cage2.rules.attackers import EXPLOIT, RED_SLEEP, plan_move
-from phalanx.cage2.rules.hidden import HIDDEN_SIZE, SURPRISED, add_hidden
+from phalanx.cage2.rules.hidden import add_hidden, number_of_hidden
 from phalanx.cage2.rules.network import LOADED, NETWORK, Network
-from phalanx.cage2.rules.observation import EXPLOIT_SEEN, PRIVILEGED
-from phalanx.cage2.rules.red import SEEN_SHARE, chance_of_exploit, exploits_against
-from phalanx.cage2.rules.scenario import COIN, LISTENING, NO_HOST, NUM_HOSTS
+from phalanx.cage2.rules.observation import EXPLOIT_SEEN, PRIVILEGED, shown_of
+from phalanx.cage2.rules.red import SEEN_SHARE, chance_of_exploit, exploits_against, listening
+from phalanx.cage2.rules.scenario import COIN, NO_HOST
 from phalanx.cage2.rules.turn import begin_turn, end_turn, red_acts
+from phalanx.cage2.rules.world import World, hosts_in
 from phalanx.compiled.bits import all_but, count, has, lowest, number, only
 from phalanx.compiled.rule import kernel, large_rule, records, rule
 
@@ -27,7 +28,7 @@ PLAYED = CAPACITY + 1  # ... and after red's
 ROOM = CAPACITY + 2
 MANY_SURPRISES = 4
 ROUNDING = 1e-9  # of a state's chance
-WORDS = NETWORK.itemsize // 8  # of a state
+WORDS = NETWORK.itemsize // 8  # of a state of CAGE-2
 SEEN_SHELL, UNSEEN_SHELL = 0, LOADED - 1  # dice of detection
 
 STANDING = np.dtype(
@@ -44,7 +45,7 @@ BYTES_OF_BELIEF = 2 * (ROOM * NETWORK.itemsize + CAPACITY * 8)
 class Beliefs(NamedTuple):
     """One belief per network. Two halves take turns: from one, the next turn's are written."""
 
-    states: npt.NDArray[np.void]  # NETWORK [N, 2, ROOM]
+    states: npt.NDArray[np.void]  # records of networks [N, 2, ROOM]
     words: npt.NDArray[np.uint64]  # the same memory, uint64 [N, 2, ROOM, words]
     weights: npt.NDArray[np.float64]  # [N, 2, CAPACITY]
     standing: npt.NDArray[np.void]  # STANDING [N]
@@ -55,7 +56,7 @@ class Beliefs(NamedTuple):
 class Prior(NamedTuple):
     """What blue knows before an episode."""
 
-    states: npt.NDArray[np.void]  # NETWORK [K], each as an episode begins with one attacker
+    states: npt.NDArray[np.void]  # [K] networks as an episode begins with each attacker
     odds: npt.NDArray[np.float64]  # [K] the chance of each
 
 
@@ -63,7 +64,7 @@ NO_PRIOR = Prior(records(0, NETWORK), np.zeros(0))
 
 
 def make_beliefs(size: int, prior: Prior) -> Beliefs:
-    states = records((size, 2, ROOM), NETWORK)
+    states = records((size, 2, ROOM), prior.states.dtype)
     return Beliefs(
         states,
         words_of(states),
@@ -82,7 +83,7 @@ def words_of(states: npt.NDArray[np.void]) -> npt.NDArray[np.uint64]:
 @rule
 def copy_state(words: Any, into: Any) -> None:
     """Plain, since the compiler works for long on an assignment that checks shapes."""
-    for w in range(WORDS):
+    for w in range(len(into)):
         into[w] = words[w]
 
 
@@ -107,7 +108,7 @@ def be_certain(beliefs: Beliefs, i: int, net: Network) -> None:
 
 
 @large_rule
-def believe(beliefs: Beliefs, i: int, action: int, seen: int) -> None:
+def believe(world: World, beliefs: Beliefs, i: int, action: int, seen: Any) -> None:
     """Take in one turn: blue's own action and the bits that it was shown.
 
     If no state explains them (the attacker is none of the prior's), those live on that are wrong
@@ -116,9 +117,9 @@ def believe(beliefs: Beliefs, i: int, action: int, seen: int) -> None:
     """
     standing = beliefs.standing[i]
     found, wrong_hosts = 0, -1
-    while found == 0 and wrong_hosts < NUM_HOSTS:
+    while found == 0 and wrong_hosts < hosts_in(world):
         wrong_hosts += 1
-        found = advance(beliefs, i, action, seen, wrong_hosts)
+        found = advance(world, beliefs, i, action, seen, wrong_hosts)
     if wrong_hosts:
         standing.surprises += 1
     standing.side = 1 - standing.side
@@ -131,7 +132,9 @@ def believe(beliefs: Beliefs, i: int, action: int, seen: int) -> None:
 
 
 @rule
-def advance(beliefs: Beliefs, i: int, action: int, seen: int, wrong_hosts: int) -> int:
+def advance(
+    world: World, beliefs: Beliefs, i: int, action: int, seen: Any, wrong_hosts: int
+) -> int:
     """Play all that can happen from each state; how many different states explain what was seen."""
     found = number(0)
     side = number(beliefs.standing[i].side)
@@ -141,24 +144,24 @@ def advance(beliefs: Beliefs, i: int, action: int, seen: int, wrong_hosts: int) 
         coins = coins_of(states[side, k])
         for coin in range(coins):
             copy_state(words[side, k], words[1 - side, PLANNED])
-            malware, decoy = begin_turn(planned, action)
-            move, targets = plan_move(planned, coin)
+            malware, decoy = begin_turn(world, planned, action)
+            move, targets = plan_move(world, planned, coin)
             chance = beliefs.weights[i, side, k] / (coins * max(1, count(targets)))
             turn = (move, malware, decoy, seen, wrong_hosts)
             if move == RED_SLEEP:
-                found = play_branch(beliefs, i, turn, NO_HOST, 0, chance, found)
+                found = play_branch(world, beliefs, i, turn, NO_HOST, 0, chance, found)
             while targets:
                 target = lowest(targets)
                 targets &= targets - 1
                 options = exploits_against(planned, target) if move == EXPLOIT else 0
                 if options == 0:
-                    found = play_branch(beliefs, i, turn, target, 0, chance, found)
+                    found = play_branch(world, beliefs, i, turn, target, 0, chance, found)
                 left = options
                 while left:
                     chosen = lowest(left)
                     left &= left - 1
                     share = chance * chance_of_exploit(options, chosen)
-                    found = play_branch(beliefs, i, turn, target, chosen, share, found)
+                    found = play_branch(world, beliefs, i, turn, target, chosen, share, found)
     return found
 
 
@@ -170,7 +173,14 @@ def coins_of(net: Network) -> int:
 
 @large_rule
 def play_branch(
-    beliefs: Beliefs, i: int, turn: Any, target: int, chosen: int, chance: float, found: int
+    world: World,
+    beliefs: Beliefs,
+    i: int,
+    turn: Any,
+    target: int,
+    chosen: int,
+    chance: float,
+    found: int,
 ) -> int:
     """Red does what is planned to this target with this exploit; its shell is seen, or not."""
     move, malware, decoy, seen, wrong_hosts = turn
@@ -178,7 +188,7 @@ def play_branch(
     state = beliefs.states[i, side, PLAYED]
     for detection_die in (SEEN_SHELL, UNSEEN_SHELL):
         copy_state(beliefs.words[i, side, PLANNED], beliefs.words[i, side, PLAYED])
-        _chosen, recorded = red_acts(state, move, target, LOADED + chosen, detection_die)
+        _chosen, recorded = red_acts(world, state, move, target, LOADED + chosen, detection_die)
         end_turn(state, target, recorded, malware, decoy)
         new_shell = state.alert != NO_HOST
         state.alert = NO_HOST
@@ -187,10 +197,11 @@ def play_branch(
             share *= SEEN_SHARE
         elif detection_die == UNSEEN_SHELL:
             share *= 1 - SEEN_SHARE
-        if differing_hosts(state.seen ^ seen) == wrong_hosts:
+        if differing_hosts(state.seen, seen) == wrong_hosts:
             if wrong_hosts:
-                take_at_its_word(state, seen)
-            state.seen = seen
+                take_at_its_word(world, state, seen)
+            for word in range(len(seen)):
+                state.seen[word] = seen[word]
             found = keep(beliefs, i, side, found, share)
         if not new_shell:
             break
@@ -256,24 +267,24 @@ def is_same_belief(beliefs: Beliefs, i: int, j: int) -> bool:
         difference = beliefs.weights[i, one.side, k] - beliefs.weights[j, other.side, k]
         if abs(difference) > ROUNDING:
             return False
-        for w in range(WORDS):
+        for w in range(beliefs.words.shape[3]):
             if beliefs.words[i, one.side, k, w] != beliefs.words[j, other.side, k, w]:
                 return False
     return True
 
 
 @rule
-def take_at_its_word(state: Network, seen: int) -> None:
+def take_at_its_word(world: World, state: Network, seen: Any) -> None:
     """Where a state shows other bits than blue was shown, let be true what these look like."""
-    for host in range(NUM_HOSTS):
-        shown = (seen >> (4 * host)) & 0b1111
-        if shown == (state.seen >> (4 * host)) & 0b1111:
+    for host in range(hosts_in(world)):
+        shown = shown_of(seen, host)
+        if shown == shown_of(state.seen, host):
             continue
         activity, is_root = shown & EXPLOIT_SEEN, shown & PRIVILEGED == PRIVILEGED
         if activity:
             state.known |= only(host)
             state.scanned |= only(host)
-            state.ports[host] |= LISTENING[host, state.decoys[host]]
+            state.ports[host] |= listening(world, state, host)
         if is_root or activity == EXPLOIT_SEEN:
             state.sessions |= only(host)
             state.named |= only(host)
@@ -286,27 +297,32 @@ def take_at_its_word(state: Network, seen: int) -> None:
 
 
 @rule
-def differing_hosts(bits: int) -> int:
-    """How many hosts have one of their four bits set."""
-    bits |= bits >> 1
-    bits |= bits >> 2
-    return count(bits & 0x1111111111111)
+def differing_hosts(seen: Any, other: Any) -> int:
+    """Of how many hosts two observations say different things."""
+    hosts = 0
+    for word in range(len(seen)):
+        bits = number(seen[word]) ^ number(other[word])
+        bits |= bits >> 1
+        bits |= bits >> 2
+        hosts += count(bits & 0x1111111111111111)
+    return hosts
 
 
 @large_rule
-def write_belief(beliefs: Beliefs, i: int, row: Any) -> None:
-    """What is expected of the hidden state, HIDDEN_SIZE numbers from 0 to 1."""
+def write_belief(world: World, beliefs: Beliefs, i: int, row: Any) -> None:
+    """What is expected of the hidden state, as numbers from 0 to 1."""
     side = number(beliefs.standing[i].side)
     state = beliefs.states[i, 1 - side, PLANNED]
-    row[:HIDDEN_SIZE] = 0
+    size = number_of_hidden(hosts_in(world), world.num_port_spots, world.num_subnets)
+    row[:size] = 0
     for k in range(beliefs.standing[i].count):
         coins = coins_of(beliefs.states[i, side, k])
         weight = np.float32(beliefs.weights[i, side, k] / coins)
         for coin in range(coins):
             copy_state(beliefs.words[i, side, k], beliefs.words[i, 1 - side, PLANNED])
-            add_hidden(state, weight, coin, row)
-    row[SURPRISED] = np.float32(beliefs.standing[i].surprises) / np.float32(MANY_SURPRISES)
-    for k in range(HIDDEN_SIZE):
+            add_hidden(world, state, weight, coin, row)
+    row[size - 1] = np.float32(beliefs.standing[i].surprises) / np.float32(MANY_SURPRISES)
+    for k in range(size):
         row[k] = min(row[k], np.float32(1))  # rounding may sum up to more
 
 
@@ -318,6 +334,7 @@ def begin_beliefs(beliefs: Beliefs, chosen: Any) -> None:
 
 
 @kernel
-def believe_all(beliefs: Beliefs, actions: Any, seen: Any) -> None:
+def believe_all(worlds: Any, beliefs: Beliefs, actions: Any, seen: Any) -> None:
+    """A turn of each; all play the first of the worlds. seen: int64 [N, words]."""
     for i in range(len(beliefs.standing)):
-        believe(beliefs, i, number(actions[i]), number(seen[i]))
+        believe(worlds[0], beliefs, i, number(actions[i]), seen[i])

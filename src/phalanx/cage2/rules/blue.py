@@ -1,8 +1,9 @@
 """What the defender can do."""
 
 from phalanx.cage2.rules.network import ACTIVE, RUNNING, Network
-from phalanx.cage2.rules.scenario import OP_SERVER0, PLACEABLE, USER0
-from phalanx.compiled.bits import all_but, has, only
+from phalanx.cage2.rules.scenario import BLOCKED
+from phalanx.cage2.rules.world import World
+from phalanx.compiled.bits import all_but, has, number, only
 from phalanx.compiled.rule import rule
 
 
@@ -27,28 +28,34 @@ def remove(net: Network, host: int) -> None:
 
 
 @rule
-def restore(net: Network, host: int) -> None:
-    """Put the host back to its image: no red session (but red's first one, on User0), no malware,
-    no decoys.
+def restore(world: World, net: Network, host: int) -> None:
+    """Put the host back to its image: no red session (but red's first one, in CAGE-2 on User0), no
+    malware, no decoys.
 
     [Q3] The operational service runs again, and no later Impact can stop it in this episode.
     """
     gone = all_but(host)
     net.removable &= gone
     net.files &= gone
-    if host != USER0:
+    if host != world.start:
         net.sessions &= gone
         net.root &= gone
     net.decoys[host] = 0
     net.restored |= only(host)
-    if host == OP_SERVER0:
+    if host == world.goal:
         net.service |= RUNNING | ACTIVE
 
 
 @rule
-def place_decoy(net: Network, host: int, decoy: int) -> bool:
+def placeable(world: World, host: int, decoys: int) -> int:
+    """The decoys that the host's system and its free ports allow beside those that stand."""
+    return number(world.fits[host]) & ~number(BLOCKED[decoys])
+
+
+@rule
+def place_decoy(world: World, net: Network, host: int, decoy: int) -> bool:
     """Start a decoy if the host's system and its free ports allow; returns whether they did."""
-    fits = has(PLACEABLE[host, net.decoys[host]], decoy)
+    fits = has(placeable(world, host, net.decoys[host]), decoy)
     if fits:
         net.decoys[host] |= only(decoy)
     return fits

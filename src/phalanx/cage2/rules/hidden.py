@@ -24,6 +24,7 @@ from phalanx.cage2.rules.scenario import (
 )
 from phalanx.cage2.rules.scenario import AS_ROOT as GIVES_ROOT
 from phalanx.cage2.rules.scenario import AS_USER as GIVES_USER
+from phalanx.cage2.rules.world import World, Worlds, hosts_in, num_hosts_of
 from phalanx.compiled.bits import count, lowest, number
 from phalanx.compiled.rule import rule
 
@@ -34,10 +35,8 @@ PORT_SPOTS = tuple(
     for port in range(NUM_EXPLOITS)
     if (LISTENING[host] >> port & 1).any()
 )
-_SPOT_HOSTS = np.array([host for host, _ in PORT_SPOTS], np.int64)
-_SPOT_PORTS = np.array([port for _, port in PORT_SPOTS], np.int64)
 
-# Where each part begins. First sets of hosts, 13 numbers each.
+# Where each part begins in CAGE-2. First sets of hosts, 13 numbers each.
 (USER, ROOT, REMOVABLE, FILES, KNOWN, SCANNED, SCAN_TRIED, EXPLOITED, ESCALATED, MAPPED, PORTS) = (
     range(0, 11 * NUM_HOSTS, NUM_HOSTS)
 )
@@ -49,42 +48,63 @@ NEXT_ESCALATE = NEXT_EXPLOIT + NUM_HOSTS
 NEXT_LOSS = NEXT_ESCALATE + NUM_HOSTS  # [13] ... an exploit that takes it
 NEXT_SWEEP = NEXT_LOSS + NUM_HOSTS
 NEXT_IMPACT = NEXT_SWEEP + 1
+NUM_STEPS, NUM_FLAGS = 15, 3
 STEP = NEXT_IMPACT + 1  # [15] B-line's
-TARGET = STEP + 15  # [13] B-line's
+TARGET = STEP + NUM_STEPS  # [13] B-line's
 SERVICE = TARGET + NUM_HOSTS  # [3]
-SUBNETS = SERVICE + 3  # [3] that red knows
+SUBNETS = SERVICE + NUM_FLAGS  # [3] that red knows
 ATTACKER = SUBNETS + 3
 SURPRISED = ATTACKER + len(ALL_RED_AGENTS)  # how far this cannot be relied on, see belief.py
 HIDDEN_SIZE = SURPRISED + 1
 
 
+def hidden_size(worlds: Worlds) -> int:
+    """How many numbers the hidden state has in these worlds."""
+    ports, subnets = (int(worlds[name].max()) for name in ("num_port_spots", "num_subnets"))
+    return int(number_of_hidden(num_hosts_of(worlds), ports, subnets))
+
+
 @rule
-def add_hidden(net: Network, weight: np.float32, coin: int, row: Any) -> None:
+def number_of_hidden(hosts: int, ports: int, subnets: int) -> int:
+    return 17 * hosts + ports + 2 + NUM_STEPS + NUM_FLAGS + subnets + len(ALL_RED_AGENTS) + 1
+
+
+@rule
+def add_hidden(world: World, net: Network, weight: np.float32, coin: int, row: Any) -> None:
     """Add what is true of a network, `weight` times. It is left with its next move planned.
 
     coin: how it falls where an attacker throws one.
     """
-    add_set(number(net.sessions) & ~number(net.root), weight, row, USER)
-    add_set(number(net.root), weight, row, ROOT)
-    add_set(number(net.removable), weight, row, REMOVABLE)
-    add_set(number(net.files), weight, row, FILES)
-    add_set(number(net.known), weight, row, KNOWN)
-    add_set(number(net.scanned), weight, row, SCANNED)
-    add_set(number(net.scan_tried), weight, row, SCAN_TRIED)
-    add_set(number(net.exploited), weight, row, EXPLOITED)
-    add_set(number(net.escalated), weight, row, ESCALATED)
-    add_set(number(net.mapped), weight, row, MAPPED)
-    for spot in range(len(_SPOT_HOSTS)):
-        row[PORTS + spot] += weight * ((net.ports[_SPOT_HOSTS[spot]] >> _SPOT_PORTS[spot]) & 1)
-    add_dangers(net, weight, row)
-    add_set(number(net.service), weight, row, SERVICE)
-    add_set(number(net.subnets), weight, row, SUBNETS)
-    row[ATTACKER + number(net.red)] += weight
+    hosts = hosts_in(world)
+    add_set(number(net.sessions) & ~number(net.root), weight, row, 0)
+    add_set(number(net.root), weight, row, hosts)
+    add_set(number(net.removable), weight, row, 2 * hosts)
+    add_set(number(net.files), weight, row, 3 * hosts)
+    add_set(number(net.known), weight, row, 4 * hosts)
+    add_set(number(net.scanned), weight, row, 5 * hosts)
+    add_set(number(net.scan_tried), weight, row, 6 * hosts)
+    add_set(number(net.exploited), weight, row, 7 * hosts)
+    add_set(number(net.escalated), weight, row, 8 * hosts)
+    add_set(number(net.mapped), weight, row, 9 * hosts)
+    at = 10 * hosts
+    for spot in range(world.num_port_spots):
+        ports = number(net.ports[world.port_spot_host[spot]])
+        row[at + spot] += weight * ((ports >> number(world.port_spot[spot])) & 1)
+    at += number(world.num_port_spots)
+    add_dangers(world, net, weight, row, at)
+    moves = at + 2 * hosts
+    step = moves + 4 * hosts + 2
+    target = step + NUM_STEPS
+    service = target + hosts
+    subnets = service + NUM_FLAGS
+    add_set(number(net.service), weight, row, service)
+    add_set(number(net.subnets), weight, row, subnets)
+    row[subnets + number(world.num_subnets) + number(net.red)] += weight
     if net.line_target != NO_HOST:
-        row[TARGET + number(net.line_target)] += weight
+        row[target + number(net.line_target)] += weight
     if net.line_done:
-        row[STEP + number(net.line_step)] += weight
-    add_next_move(net, weight, coin, row)
+        row[step + number(net.line_step)] += weight
+    add_next_move(world, net, weight, coin, row, moves)
 
 
 @rule
@@ -95,40 +115,47 @@ def add_set(members: int, weight: np.float32, row: Any, first: int) -> None:
 
 
 @rule
-def add_dangers(net: Network, weight: np.float32, row: Any) -> None:
+def add_dangers(world: World, net: Network, weight: np.float32, row: Any, first: int) -> None:
     """Whether an exploit would take each host whose ports red remembers, and as whom."""
-    for host in range(NUM_HOSTS):
+    hosts = hosts_in(world)
+    for host in range(hosts):
         options = exploits_against(net, host)
         left = options
         while left:
             chosen = lowest(left)
             left &= left - 1
-            answer = meets(net, host, chosen)
+            answer = meets(world, net, host, chosen)
             if answer == GIVES_USER:
-                row[AS_USER + host] += weight * np.float32(chance_of_exploit(options, chosen))
+                row[first + host] += weight * np.float32(chance_of_exploit(options, chosen))
             elif answer == GIVES_ROOT:
-                row[AS_ROOT + host] += weight * np.float32(chance_of_exploit(options, chosen))
+                row[first + hosts + host] += weight * np.float32(chance_of_exploit(options, chosen))
 
 
 @rule
-def add_next_move(net: Network, weight: np.float32, coin: int, row: Any) -> None:
-    """What red will do if blue does nothing, and whether an exploit will take its host."""
-    move, targets = plan_move(net, coin)
+def add_next_move(
+    world: World, net: Network, weight: np.float32, coin: int, row: Any, first: int
+) -> None:
+    """What red will do if blue does nothing, and whether an exploit will take its host.
+
+    In this order: scans, exploits, escalations, losses, one number a host each; sweep, impact.
+    """
+    hosts = hosts_in(world)
+    move, targets = plan_move(world, net, coin)
     if move == RED_SLEEP:
         return
     if move == SWEEP:
-        row[NEXT_SWEEP] += weight
+        row[first + 4 * hosts] += weight
         return
     if move == IMPACT:
-        row[NEXT_IMPACT] += weight
+        row[first + 4 * hosts + 1] += weight
         return
     share = weight / np.float32(count(targets))
     if move == SCAN:
-        add_set(targets, share, row, NEXT_SCAN)
+        add_set(targets, share, row, first)
     elif move == ESCALATE:
-        add_set(targets, share, row, NEXT_ESCALATE)
+        add_set(targets, share, row, first + 2 * hosts)
     elif move == EXPLOIT:
-        add_set(targets, share, row, NEXT_EXPLOIT)
+        add_set(targets, share, row, first + hosts)
         while targets:
             host = lowest(targets)
             targets &= targets - 1
@@ -137,6 +164,6 @@ def add_next_move(net: Network, weight: np.float32, coin: int, row: Any) -> None
             while left:
                 chosen = lowest(left)
                 left &= left - 1
-                if takes(net, host, chosen):
+                if takes(world, net, host, chosen):
                     chance = np.float32(chance_of_exploit(options, chosen))
-                    row[NEXT_LOSS + host] += share * chance
+                    row[first + 3 * hosts + host] += share * chance

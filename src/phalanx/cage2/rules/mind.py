@@ -21,29 +21,31 @@ from phalanx.cage2.rules.network import Network
 from phalanx.cage2.rules.observation import (
     BELIEVED,
     BITS,
-    MEMORY,
-    OPEN_SIZE,
     TRUE,
     forget,
     is_same_memory,
     is_same_to_belief,
+    memory_dtype,
+    open_size,
     remember,
     write_what_is_seen,
 )
+from phalanx.cage2.rules.scenario import NUM_HOSTS
+from phalanx.cage2.rules.world import World
 from phalanx.compiled.rule import records, rule
 
 
 class Minds(NamedTuple):
     """One per network, for observations of one kind."""
 
-    memories: npt.NDArray[np.void]  # MEMORY [N], or one for all if observations need none
+    memories: npt.NDArray[np.void]  # of memory_dtype [N], or one for all if observations need none
     beliefs: Beliefs | None  # None is known to the compiler, which then leaves out all of it
     kind: int
 
 
-def make_minds(size: int, kind: int, prior: Prior) -> Minds:
+def make_minds(size: int, kind: int, prior: Prior, num_hosts: int = NUM_HOSTS) -> Minds:
     beliefs = make_beliefs(size, prior) if kind >= TRUE else None
-    return Minds(records(size if kind else 1, MEMORY), beliefs, kind)
+    return Minds(records(size if kind else 1, memory_dtype(num_hosts)), beliefs, kind)
 
 
 NO_MINDS = make_minds(1, BITS, NO_PRIOR)  # of networks that show only bits
@@ -58,12 +60,12 @@ def begin_mind(minds: Minds, i: int) -> None:
 
 
 @rule
-def take_in(minds: Minds, i: int, action: int, seen: int) -> None:
+def take_in(world: World, minds: Minds, i: int, action: int, seen: Any) -> None:
     """One turn: blue's own action and the bits that it was shown."""
     if minds.kind:
-        remember(minds.memories[i], action, seen)
+        remember(world, minds.memories[i], action, seen)
     if minds.kind == BELIEVED:
-        believe_if_any(minds.beliefs, i, action, seen)
+        believe_if_any(world, minds.beliefs, i, action, seen)
 
 
 @rule
@@ -73,11 +75,11 @@ def tell_truth(minds: Minds, i: int, net: Network) -> None:
 
 
 @rule
-def write_mind(minds: Minds, i: int, seen: int, horizon: int, row: Any) -> None:
+def write_mind(world: World, minds: Minds, i: int, seen: Any, horizon: int, row: Any) -> None:
     """The observation, as far as blue can know it."""
     memory = minds.memories[i if minds.kind else 0]
-    write_what_is_seen(memory, seen, minds.kind, horizon, row)
-    write_belief_if_any(minds.beliefs, i, row)
+    write_what_is_seen(world, memory, seen, minds.kind, horizon, row)
+    write_belief_if_any(world, minds.beliefs, i, row)
 
 
 @rule
@@ -87,9 +89,9 @@ def begin_belief_if_any(beliefs: Beliefs | None, i: int) -> None:
 
 
 @rule
-def believe_if_any(beliefs: Beliefs | None, i: int, action: int, seen: int) -> None:
+def believe_if_any(world: World, beliefs: Beliefs | None, i: int, action: int, seen: Any) -> None:
     if beliefs is not None:
-        believe(beliefs, i, action, seen)
+        believe(world, beliefs, i, action, seen)
 
 
 @rule
@@ -107,9 +109,9 @@ def be_certain_if_any(beliefs: Beliefs | None, i: int, net: Network) -> None:
 
 
 @rule
-def write_belief_if_any(beliefs: Beliefs | None, i: int, row: Any) -> None:
+def write_belief_if_any(world: World, beliefs: Beliefs | None, i: int, row: Any) -> None:
     if beliefs is not None:
-        write_belief(beliefs, i, row[OPEN_SIZE:])
+        write_belief(world, beliefs, i, row[open_size(world) :])
 
 
 @rule

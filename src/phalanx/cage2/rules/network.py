@@ -5,62 +5,65 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from phalanx.cage2.rules.scenario import (
-    B_LINE,
-    DRAWN,
-    NO_HOST,
-    NUM_HOSTS,
-    USER0,
-    USER_SUBNET,
-)
+from phalanx.cage2.rules.scenario import B_LINE, DRAWN, NO_HOST, NUM_HOSTS
+from phalanx.cage2.rules.world import HOSTS_PER_WORD, World, set_dtype
 from phalanx.compiled.bits import count, has, lowest, number, only
 from phalanx.compiled.rule import kernel, rule
 
 Network = Any  # one record of NETWORK inside a rule
 Networks = npt.NDArray[np.void]  # NETWORK [N]
 
-NETWORK = np.dtype(
-    [
-        ("seen", np.int64),  # what blue sees: four bits per host (observation.py)
-        ("stream", np.uint64),  # the dice of (seed, index); episode and turn say where they are
-        ("episode", np.uint32),
-        ("tenths", np.int32),  # blue's return so far
-        ("turn", np.uint16),  # turns played in this episode
-        ("horizon", np.uint16),  # the episode is cut after so many
-        # what is true, as sets of hosts
-        ("sessions", np.uint16),  # red is on the host
-        ("root", np.uint16),  # ... as root or SYSTEM
-        ("removable", np.uint16),  # ... as a user whose shell blue saw start: Remove will stop it
-        ("files", np.uint16),  # malware lies on the disk
-        ("restored", np.uint16),  # blue has restored the host in this episode
-        # what red knows, as sets of hosts
-        ("known", np.uint16),  # the address
-        ("named", np.uint16),  # the host name
-        ("scanned", np.uint16),  # red holds a list of its ports
-        # Meander's notes, as sets of hosts
-        ("scan_tried", np.uint16),
-        ("exploited", np.uint16),
-        ("escalated", np.uint16),
-        ("mapped", np.uint16),  # name and address are known to belong together
-        ("line_done", np.uint16),  # B-line: steps that it has played; bit 15: see attackers.py
-        ("decoys", np.uint8, NUM_HOSTS),  # decoys that stand, one bit each
-        ("ports", np.uint8, NUM_HOSTS),  # ports that red remembers, one bit each
-        ("subnets", np.uint8),  # subnets that red knows, one bit each
-        ("swept", np.uint8),  # Meander: subnets it has tried to sweep
-        ("line_step", np.uint8),  # B-line: step of its plan
-        ("line_target", np.int8),  # B-line: the user host it goes for, or NO_HOST
-        ("last_exploited", np.int8),  # Meander: where the last turn's exploit went, or NO_HOST
-        ("last_escalated", np.int8),  # Meander: ... or its escalation or impact
-        ("succeeded", np.uint8),  # red's last action: FALSE, TRUE or UNKNOWN
-        ("found_nothing", np.uint8),  # red's last scan came back empty
-        ("service", np.uint8),  # the operational service: bits RUNNING, ACTIVE, NAME_KNOWN
-        ("alert", np.int8),  # where blue's sensors reported a new shell this turn, or NO_HOST
-        ("red", np.uint8),  # who attacks in this episode
-        ("red_plan", np.uint8),  # who attacks in every episode, or DRAWN
-        ("rules", np.uint8),  # FINAL or LEADERBOARD
-    ],
-    align=True,
-)
+
+def network_dtype(num_hosts: int) -> np.dtype[np.void]:
+    """A record with room for so many hosts."""
+    hosts = set_dtype(num_hosts)
+    return np.dtype(
+        [
+            # what blue sees: four bits per host (observation.py)
+            ("seen", np.int64, -(-num_hosts // HOSTS_PER_WORD)),
+            ("stream", np.uint64),  # the dice of (seed, index); episode and turn say where they are
+            ("episode", np.uint32),
+            ("tenths", np.int32),  # blue's return so far
+            ("turn", np.uint16),  # turns played in this episode
+            ("horizon", np.uint16),  # the episode is cut after so many
+            # what is true, as sets of hosts
+            ("sessions", hosts),  # red is on the host
+            ("root", hosts),  # ... as root or SYSTEM
+            ("removable", hosts),  # ... as a user whose shell blue saw start: Remove will stop it
+            ("files", hosts),  # malware lies on the disk
+            ("restored", hosts),  # blue has restored the host in this episode
+            # what red knows, as sets of hosts
+            ("known", hosts),  # the address
+            ("named", hosts),  # the host name
+            ("scanned", hosts),  # red holds a list of its ports
+            # Meander's notes, as sets of hosts
+            ("scan_tried", hosts),
+            ("exploited", hosts),
+            ("escalated", hosts),
+            ("mapped", hosts),  # name and address are known to belong together
+            ("line_done", np.uint16),  # B-line: steps that it has played; bit 15: see attackers.py
+            ("world", np.uint16),  # which of the batch's worlds this is
+            ("decoys", np.uint8, num_hosts),  # decoys that stand, one bit each
+            ("ports", np.uint8, num_hosts),  # ports that red remembers, one bit each
+            ("subnets", np.uint8),  # subnets that red knows, one bit each
+            ("swept", np.uint8),  # Meander: subnets it has tried to sweep
+            ("line_step", np.uint8),  # B-line: step of its plan
+            ("line_target", np.int8),  # B-line: the user host it goes for, or NO_HOST
+            ("last_exploited", np.int8),  # Meander: where the last turn's exploit went, or NO_HOST
+            ("last_escalated", np.int8),  # Meander: ... or its escalation or impact
+            ("succeeded", np.uint8),  # red's last action: FALSE, TRUE or UNKNOWN
+            ("found_nothing", np.uint8),  # red's last scan came back empty
+            ("service", np.uint8),  # the operational service: bits RUNNING, ACTIVE, NAME_KNOWN
+            ("alert", np.int8),  # where blue's sensors reported a new shell this turn, or NO_HOST
+            ("red", np.uint8),  # who attacks in this episode
+            ("red_plan", np.uint8),  # who attacks in every episode, or DRAWN
+            ("rules", np.uint8),  # FINAL or LEADERBOARD
+        ],
+        align=True,
+    )
+
+
+NETWORK = network_dtype(NUM_HOSTS)  # of CAGE-2
 
 LAST_EPISODE = 0xFFFFFFFF  # the next one is number 0
 FALSE, TRUE, UNKNOWN = range(3)
@@ -140,21 +143,23 @@ def one_of(members: int, die: int) -> int:
 
 
 @rule
-def begin_episode(net: Network, odds: Any) -> None:
-    """Everything as the scenario starts: red sits on User0 and knows nothing else.
+def begin_episode(world: World, net: Network, odds: Any) -> None:
+    """Everything as the scenario starts: red sits on its first host and knows little else.
 
     odds: int64 [attackers], their cumulative chances times 2**32, for attackers that are drawn.
     """
-    net.seen = 0
+    for word in range(len(net.seen)):
+        net.seen[word] = 0
     net.tenths = 0
     net.turn = 0
-    net.sessions = net.root = net.known = net.named = only(USER0)
+    net.sessions = net.root = only(world.start)
+    net.known, net.named = world.known_at_start, world.named_at_start
     net.removable = net.files = net.restored = net.scanned = 0
     net.scan_tried = net.exploited = net.escalated = net.mapped = net.line_done = 0
-    for host in range(NUM_HOSTS):
+    for host in range(len(net.decoys)):
         net.decoys[host] = 0
         net.ports[host] = 0
-    net.subnets = 1 << USER_SUBNET
+    net.subnets = world.subnets_at_start
     net.swept = net.line_step = 0
     net.line_target = net.last_exploited = net.last_escalated = net.alert = NO_HOST
     net.succeeded = UNKNOWN

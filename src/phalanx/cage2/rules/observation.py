@@ -5,36 +5,42 @@ actions.
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from phalanx.cage2.rules.hidden import HIDDEN_SIZE
+from phalanx.cage2.rules.blue import placeable
+from phalanx.cage2.rules.hidden import HIDDEN_SIZE, hidden_size
 from phalanx.cage2.rules.network import Network
 from phalanx.cage2.rules.scenario import (
     DECOY_SPOTS,
     FIRST_DECOY,
     HORIZONS,
-    HOST_OF_ACTION,
-    NUM_ACTIONS,
     NUM_HOSTS,
     NUM_VERBS,
-    PLACEABLE,
     REMOVE,
     RESTORE,
     SLEEP,
-    VERB_OF_ACTION,
+)
+from phalanx.cage2.rules.world import (
+    HOSTS_PER_WORD,
+    World,
+    Worlds,
+    host_of,
+    hosts_in,
+    num_hosts_of,
+    verb_of,
 )
 from phalanx.cage2.settings import OBSERVATIONS
-from phalanx.compiled.bits import has, number, only
-from phalanx.compiled.rule import kernel, rule
+from phalanx.compiled.bits import has, lowest, number, only
+from phalanx.compiled.rule import rule
 from phalanx.errors import ConfigError, choices
 
-# --- the 52 bits: four per host, activity (two) and compromised (two), first bit lowest -----------
+# --- the bits: four per host, activity (two) and compromised (two), first bit lowest --------------
 
 NUM_BITS = 4 * NUM_HOSTS
+BITS_PER_WORD = 4 * HOSTS_PER_WORD
 NO_ACTIVITY, SCAN_SEEN, EXPLOIT_SEEN = 0b00, 0b01, 0b11
 CLEAN, UNSURE, USER_LEVEL, PRIVILEGED = 0b0000, 0b0100, 0b1000, 0b1100
-ACTIVITY_OF_ALL = int("0011" * NUM_HOSTS, 2)
-COMPROMISED_OF_ALL = int("1100" * NUM_HOSTS, 2)
+ACTIVITY_OF_ALL = np.int64(int("0011" * HOSTS_PER_WORD, 2))
+COMPROMISED_OF_ALL = ~ACTIVITY_OF_ALL
 
 
 @rule
@@ -54,15 +60,39 @@ def activity(connections: int, ports: int, shell_seen: bool, new_decoy: bool) ->
 
 
 @rule
+def word_of(host: int) -> int:
+    """The word that the bits of a host are in: sixteen hosts share one."""
+    return host >> 4
+
+
+@rule
+def shift_of(host: int) -> int:
+    """Where they begin in it."""
+    return 4 * (host & 15)
+
+
+@rule
+def shown_of(seen: Any, host: int) -> int:
+    """The four bits of a host."""
+    return (number(seen[word_of(host)]) >> shift_of(host)) & 0b1111
+
+
+@rule
+def add_bits(net: Network, host: int, bits: int) -> None:
+    net.seen[word_of(host)] |= number(bits) << shift_of(host)
+
+
+@rule
 def forget_activity(net: Network) -> None:
     """Activity is shown only for the turn in which it happens."""
-    net.seen &= COMPROMISED_OF_ALL
+    for word in range(len(net.seen)):
+        net.seen[word] &= COMPROMISED_OF_ALL
 
 
 @rule
 def mark_cleaned(net: Network, host: int) -> None:
     """After Restore the table says No, whatever is true."""
-    net.seen &= ~(number(PRIVILEGED) << (4 * host))
+    net.seen[word_of(host)] &= ~(number(PRIVILEGED) << shift_of(host))
 
 
 @rule
@@ -71,9 +101,9 @@ def mark_removed(net: Network, host: int) -> None:
 
     [Q2] It says so even if the session survived.
     """
-    if net.seen & (number(PRIVILEGED) << (4 * host)):
+    if shown_of(net.seen, host) & PRIVILEGED:
         mark_cleaned(net, host)
-        net.seen |= number(UNSURE) << (4 * host)
+        add_bits(net, host, UNSURE)
 
 
 @rule
@@ -82,64 +112,75 @@ def mark_activity(net: Network, host: int, seen: int) -> None:
 
     [Q11] An exploit sets the host to User, also where it was Privileged.
     """
-    net.seen |= number(seen) << (4 * host)
+    add_bits(net, host, seen)
     if seen == EXPLOIT_SEEN:
         mark_cleaned(net, host)
-        net.seen |= number(USER_LEVEL) << (4 * host)
+        add_bits(net, host, USER_LEVEL)
 
 
 @rule
 def mark_malware(net: Network, host: int) -> None:
     """Analyse found malware: Privileged, also over what the same turn's exploit said."""
-    net.seen |= number(PRIVILEGED) << (4 * host)
+    add_bits(net, host, PRIVILEGED)
 
 
 @rule
-def write_bits(seen: int, row: Any) -> None:
-    """The 52 bits as 52 values."""
-    for k in range(NUM_BITS):
-        row[k] = (seen >> k) & 1
+def write_bits(world: World, seen: Any, row: Any) -> None:
+    """The bits, a value each."""
+    left, first = 4 * hosts_in(world), 0
+    for word in range(len(seen)):
+        bits = number(seen[word])
+        for k in range(min(left, BITS_PER_WORD)):
+            row[first + k] = (bits >> k) & 1
+        first += BITS_PER_WORD
+        left -= BITS_PER_WORD
 
 
 @rule
-def read_bits(row: Any) -> int:
-    """52 values as the 52 bits."""
-    seen = number(0)
-    for k in range(NUM_BITS):
+def read_bits(world: World, row: Any, seen: Any) -> None:
+    """Values as the bits that they stand for."""
+    for word in range(len(seen)):
+        seen[word] = 0
+    for k in range(4 * hosts_in(world)):
         if row[k]:
-            seen |= number(1) << k
-    return seen
+            seen[k // BITS_PER_WORD] |= number(1) << (k % BITS_PER_WORD)
 
 
 # --- memory: everything in it follows from the 52 bits and blue's own actions ---------------------
 
-MEMORY = np.dtype(
-    [
-        ("turn", np.uint16),  # turns played in this episode
-        ("scan_turn", np.uint16, NUM_HOSTS),  # when the host last showed a scan; 0: never
-        ("exploit_turn", np.uint16, NUM_HOSTS),  # ... an exploit
-        ("decoys", np.uint8, NUM_HOSTS),  # decoys that stand by blue's own doing
-        ("last_action", np.uint8),  # NUM_ACTIONS before the first
-        # only for `memory` observations
-        ("remove_turn", np.uint16, NUM_HOSTS),  # when blue last removed there; 0: never
-        ("restore_turn", np.uint16, NUM_HOSTS),  # ... restored
-        ("exploits", np.uint8, NUM_HOSTS),  # how often the host showed an exploit
-        ("decoys_found", np.uint8, NUM_HOSTS),  # decoys that ever stood while the host was scanned
-        ("style", np.uint8),  # of the attacker: UNTOLD, STAYS or ROAMS
-    ],
-    align=True,
-)
-Memory = Any  # one record of MEMORY inside a rule
 
-# Where each part of a `history` observation begins.
+def memory_dtype(num_hosts: int) -> np.dtype[np.void]:
+    """A record with room for so many hosts."""
+    return np.dtype(
+        [
+            ("turn", np.uint16),  # turns played in this episode
+            ("scan_turn", np.uint16, num_hosts),  # when the host last showed a scan; 0: never
+            ("exploit_turn", np.uint16, num_hosts),  # ... an exploit
+            ("decoys", np.uint8, num_hosts),  # decoys that stand by blue's own doing
+            ("last_action", np.uint16),  # NO_ACTION before the first
+            # only for `memory` observations
+            ("remove_turn", np.uint16, num_hosts),  # when blue last removed there; 0: never
+            ("restore_turn", np.uint16, num_hosts),  # ... restored
+            ("exploits", np.uint8, num_hosts),  # how often the host showed an exploit
+            ("decoys_found", np.uint8, num_hosts),  # that ever stood while the host was scanned
+            ("style", np.uint8),  # of the attacker: UNTOLD, STAYS or ROAMS
+        ],
+        align=True,
+    )
+
+
+MEMORY = memory_dtype(NUM_HOSTS)  # of CAGE-2
+NO_ACTION = 0xFFFF
+Memory = Any  # one record of it inside a rule
+
+# Where each part of a `history` observation begins: these are the places in CAGE-2; other networks
+# have more or fewer hosts and decoys in each.
 SCANNED_BEFORE = NUM_BITS  # 1 if the host ever showed a scan
 SINCE_SCAN = SCANNED_BEFORE + NUM_HOSTS  # 1 / (1 + turns since it last did), 0 if never
 SINCE_EXPLOIT = SINCE_SCAN + NUM_HOSTS
 SINCE_ACTIVITY = SINCE_EXPLOIT + NUM_HOSTS  # since either
 STANDING = SINCE_ACTIVITY + NUM_HOSTS  # one per decoy that can stand, in the order of DECOY_SPOTS
-LAST_VERB = STANDING + len(
-    DECOY_SPOTS
-)  # one-hot: Analyse, Remove, the decoys, Restore, Sleep, Monitor
+LAST_VERB = STANDING + len(DECOY_SPOTS)  # one-hot, in the order of VERBS
 LAST_HOST = LAST_VERB + NUM_VERBS  # one-hot; nothing for Sleep and Monitor
 SHARE_PASSED = LAST_HOST + NUM_HOSTS  # turns played / horizon
 HISTORY_SIZE = SHARE_PASSED + 1
@@ -169,7 +210,7 @@ OPEN_SIZE = IS_PAST + len(HORIZONS)
 _SIZES = (
     NUM_BITS, HISTORY_SIZE, MEMORY_SIZE, OPEN_SIZE + HIDDEN_SIZE, OPEN_SIZE + HIDDEN_SIZE,
 )  # fmt: skip
-OBS_SIZES = dict(zip(OBSERVATIONS, _SIZES, strict=True))
+OBS_SIZES = dict(zip(OBSERVATIONS, _SIZES, strict=True))  # of CAGE-2
 BITS, HISTORY, MEMORISED, TRUE, BELIEVED = range(5)  # the same for rules, in the same order
 
 
@@ -179,15 +220,35 @@ def observation_kind(name: str) -> int:
     return OBSERVATIONS.index(name)
 
 
-_SPOT_HOSTS = np.array([host for host, _ in DECOY_SPOTS], np.int64)
-_SPOT_DECOYS = np.array([decoy for _, decoy in DECOY_SPOTS], np.int64)
+def observation_size(kind: int, worlds: Worlds) -> int:
+    """How many numbers an observation of this kind has in these worlds."""
+    hosts, spots = num_hosts_of(worlds), int(worlds["num_decoy_spots"].max())
+    history = 4 * hosts + 4 * hosts + spots + NUM_VERBS + hosts + 1
+    if kind == BITS:
+        return 4 * hosts
+    if kind == HISTORY:
+        return history
+    if kind == MEMORISED:
+        return history + 3 * hosts + spots + 2
+    return number_of_open(hosts, spots) + hidden_size(worlds)
+
+
+@rule
+def number_of_open(hosts: int, spots: int) -> int:
+    """How many numbers a `belief` observation has before what is hidden."""
+    return 4 * hosts + spots + hosts + 1 + 2 * len(HORIZONS)
+
+
+@rule
+def open_size(world: World) -> int:
+    return number_of_open(hosts_in(world), number(world.num_decoy_spots))
 
 
 @rule
 def forget(memory: Memory) -> None:
     """A new episode: nothing was seen, nothing done."""
     memory.turn = 0
-    for host in range(NUM_HOSTS):
+    for host in range(len(memory.decoys)):
         memory.scan_turn[host] = 0
         memory.exploit_turn[host] = 0
         memory.decoys[host] = 0
@@ -195,31 +256,33 @@ def forget(memory: Memory) -> None:
         memory.restore_turn[host] = 0
         memory.exploits[host] = 0
         memory.decoys_found[host] = 0
-    memory.last_action = NUM_ACTIONS
+    memory.last_action = NO_ACTION
     memory.style = UNTOLD
 
 
 @rule
-def remember(memory: Memory, action: int, seen: int) -> None:
+def remember(world: World, memory: Memory, action: int, seen: Any) -> None:
     """Take in one turn: blue's own action and the bits that it was shown."""
     memory.turn += 1
     memory.last_action = action
-    verb, host = number(VERB_OF_ACTION[action]), number(HOST_OF_ACTION[action])
+    verb, host = verb_of(world, action), host_of(world, action)
     if verb == REMOVE:
         memory.remove_turn[host] = memory.turn
     elif verb == RESTORE:
         memory.restore_turn[host] = memory.turn
         memory.decoys[host] = 0
     elif FIRST_DECOY <= verb < RESTORE and has(
-        PLACEABLE[host, memory.decoys[host]], verb - FIRST_DECOY
+        placeable(world, host, memory.decoys[host]), verb - FIRST_DECOY
     ):
         memory.decoys[host] |= only(verb - FIRST_DECOY)
-    active = seen & ACTIVITY_OF_ALL
     if memory.turn == SECOND_SCAN:
-        memory.style = style_of(memory, active)
-    if active:
-        for host in range(NUM_HOSTS):
-            shown = (active >> (4 * host)) & 0b11
+        memory.style = style_of(world, memory, seen)
+    for word in range(len(seen)):
+        active = number(number(seen[word]) & ACTIVITY_OF_ALL)
+        while active:
+            at = lowest(active) >> 2
+            host, shown = word * HOSTS_PER_WORD + at, (active >> (4 * at)) & 0b11
+            active &= ~(number(0b11) << (4 * at))
             if shown == SCAN_SEEN:
                 memory.scan_turn[host] = memory.turn
                 memory.decoys_found[host] |= memory.decoys[host]
@@ -231,7 +294,7 @@ def remember(memory: Memory, action: int, seen: int) -> None:
 @rule
 def is_same_memory(one: Memory, other: Memory) -> bool:
     """Whether two memories will always show the same, if the same happens to both."""
-    for host in range(NUM_HOSTS):
+    for host in range(len(one.decoys)):
         if (
             one.scan_turn[host] != other.scan_turn[host]
             or one.exploit_turn[host] != other.exploit_turn[host]
@@ -248,7 +311,7 @@ def is_same_memory(one: Memory, other: Memory) -> bool:
 @rule
 def is_same_to_belief(one: Memory, other: Memory) -> bool:
     """The same, of what a `belief` observation shows of a memory."""
-    for host in range(NUM_HOSTS):
+    for host in range(len(one.decoys)):
         is_restored, is_other = one.restore_turn[host] > 0, other.restore_turn[host] > 0
         if one.decoys[host] != other.decoys[host] or is_restored != is_other:
             return False
@@ -256,13 +319,15 @@ def is_same_to_belief(one: Memory, other: Memory) -> bool:
 
 
 @rule
-def style_of(memory: Memory, active: int) -> int:
+def style_of(world: World, memory: Memory, seen: Any) -> int:
     """Who scans a first host in turn 2 either stays with it in turn 3, or goes on to another."""
     style = UNTOLD
-    for host in range(NUM_HOSTS):
-        if memory.scan_turn[host] == SECOND_SCAN - 1:
-            others = active & ~(number(0b11) << (4 * host))
-            style = ROAMS if others else STAYS
+    for first in range(hosts_in(world)):
+        if memory.scan_turn[first] == SECOND_SCAN - 1:
+            style = STAYS
+            for other in range(hosts_in(world)):
+                if other != first and shown_of(seen, other) & EXPLOIT_SEEN:
+                    style = ROAMS
     return style
 
 
@@ -273,97 +338,92 @@ def nearness(turn: int, now: int) -> np.float32:
 
 
 @rule
-def write_history(memory: Memory, seen: int, horizon: int, row: Any) -> None:
-    """The 52 bits and what blue remembers, as HISTORY_SIZE numbers from 0 to 1."""
-    write_bits(seen, row)
-    now = number(memory.turn)
-    for host in range(NUM_HOSTS):
-        scan, exploit = number(memory.scan_turn[host]), number(memory.exploit_turn[host])
-        row[SCANNED_BEFORE + host] = np.float32(scan > 0)
-        row[SINCE_SCAN + host] = nearness(scan, now)
-        row[SINCE_EXPLOIT + host] = nearness(exploit, now)
-        row[SINCE_ACTIVITY + host] = nearness(max(scan, exploit), now)
-    for spot in range(len(_SPOT_HOSTS)):
-        row[STANDING + spot] = (memory.decoys[_SPOT_HOSTS[spot]] >> _SPOT_DECOYS[spot]) & 1
-    for k in range(LAST_VERB, SHARE_PASSED):
+def write_decoys(world: World, decoys: Any, row: Any, first: int) -> int:
+    """Sets of decoys [host], one number for each that can stand; returns where they end."""
+    for spot in range(world.num_decoy_spots):
+        standing = number(decoys[world.decoy_spot_host[spot]])
+        row[first + spot] = (standing >> number(world.decoy_spot[spot])) & 1
+    return first + number(world.num_decoy_spots)
+
+
+@rule
+def write_history(world: World, memory: Memory, seen: Any, horizon: int, row: Any) -> int:
+    """The bits and what blue remembers, as numbers from 0 to 1; returns how many."""
+    write_bits(world, seen, row)
+    now, hosts = number(memory.turn), hosts_in(world)
+    for host in range(hosts):
+        row[4 * hosts + host] = np.float32(memory.scan_turn[host] > 0)
+    for host in range(hosts):
+        row[5 * hosts + host] = nearness(number(memory.scan_turn[host]), now)
+    for host in range(hosts):
+        row[6 * hosts + host] = nearness(number(memory.exploit_turn[host]), now)
+    for host in range(hosts):
+        row[7 * hosts + host] = max(row[5 * hosts + host], row[6 * hosts + host])
+    last_verb = write_decoys(world, memory.decoys, row, 8 * hosts)
+    last_host = last_verb + NUM_VERBS
+    for k in range(last_verb, last_host + hosts):
         row[k] = 0
-    action = number(memory.last_action)
-    if action < NUM_ACTIONS:
-        row[LAST_VERB + number(VERB_OF_ACTION[action])] = 1
-        if VERB_OF_ACTION[action] < SLEEP:
-            row[LAST_HOST + number(HOST_OF_ACTION[action])] = 1
-    row[SHARE_PASSED] = np.float32(now) / np.float32(horizon)
+    if memory.last_action != NO_ACTION:
+        verb = verb_of(world, memory.last_action)
+        row[last_verb + verb] = 1
+        if verb < SLEEP:
+            row[last_host + host_of(world, memory.last_action)] = 1
+    row[last_host + hosts] = np.float32(now) / np.float32(horizon)
+    return last_host + hosts + 1
 
 
 @rule
-def write_memory(memory: Memory, row: Any) -> None:
+def write_memory(world: World, memory: Memory, row: Any, first: int) -> None:
     """What a `memory` observation has after the numbers of a `history` observation."""
-    now = number(memory.turn)
-    for host in range(NUM_HOSTS):
-        row[SINCE_REMOVE + host] = nearness(number(memory.remove_turn[host]), now)
-        row[SINCE_RESTORE + host] = nearness(number(memory.restore_turn[host]), now)
-        row[EXPLOITS + host] = np.float32(memory.exploits[host]) / np.float32(MANY)
-    for spot in range(len(_SPOT_HOSTS)):
-        row[FOUND + spot] = (memory.decoys_found[_SPOT_HOSTS[spot]] >> _SPOT_DECOYS[spot]) & 1
-    row[STYLE] = np.float32(memory.style == STAYS)
-    row[STYLE + 1] = np.float32(memory.style == ROAMS)
+    now, hosts = number(memory.turn), hosts_in(world)
+    for host in range(hosts):
+        row[first + host] = nearness(number(memory.remove_turn[host]), now)
+    for host in range(hosts):
+        row[first + hosts + host] = nearness(number(memory.restore_turn[host]), now)
+    for host in range(hosts):
+        row[first + 2 * hosts + host] = np.float32(memory.exploits[host]) / np.float32(MANY)
+    style = write_decoys(world, memory.decoys_found, row, first + 3 * hosts)
+    row[style] = np.float32(memory.style == STAYS)
+    row[style + 1] = np.float32(memory.style == ROAMS)
 
 
 @rule
-def write_open(memory: Memory, seen: int, horizon: int, row: Any) -> None:
+def write_open(world: World, memory: Memory, seen: Any, horizon: int, row: Any) -> None:
     """A `belief` observation but for the hidden state: the bits, blue's own work, and the time."""
-    write_bits(seen, row)
-    for spot in range(len(_SPOT_HOSTS)):
-        row[OWN_DECOYS + spot] = (memory.decoys[_SPOT_HOSTS[spot]] >> _SPOT_DECOYS[spot]) & 1
-    for host in range(NUM_HOSTS):
-        row[RESTORED + host] = np.float32(memory.restore_turn[host] > 0)
-    row[PASSED] = np.float32(memory.turn) / np.float32(horizon)
+    hosts = hosts_in(world)
+    write_bits(world, seen, row)
+    restored = write_decoys(world, memory.decoys, row, 4 * hosts)
+    for host in range(hosts):
+        row[restored + host] = np.float32(memory.restore_turn[host] > 0)
+    passed = restored + hosts
+    row[passed] = np.float32(memory.turn) / np.float32(horizon)
     for k in range(len(HORIZONS)):
         share = np.float32(memory.turn) / np.float32(HORIZONS[k])
-        row[PASSED_OF + k] = min(share, np.float32(1))
-        row[IS_PAST + k] = np.float32(share >= 1)
+        row[passed + 1 + k] = min(share, np.float32(1))
+        row[passed + 1 + len(HORIZONS) + k] = np.float32(share >= 1)
 
 
 @rule
-def write_what_is_seen(memory: Memory, seen: int, kind: int, horizon: int, row: Any) -> None:
+def write_what_is_seen(
+    world: World, memory: Memory, seen: Any, kind: int, horizon: int, row: Any
+) -> None:
     """The observation of this kind, as far as it is no secret."""
     if kind == BITS:
-        write_bits(seen, row)
+        write_bits(world, seen, row)
     elif kind >= TRUE:
-        write_open(memory, seen, horizon, row)
+        write_open(world, memory, seen, horizon, row)
     else:
-        write_history(memory, seen, horizon, row)
+        end = write_history(world, memory, seen, horizon, row)
         if kind == MEMORISED:
-            write_memory(memory, row)
+            write_memory(world, memory, row, end)
 
 
 @rule
-def write_truth(net: Network, row: Any) -> None:
+def write_truth(net: Network, hosts: int, row: Any) -> None:
     """Red's true standing on each host: address known, ports known, access from 0 to 1."""
-    for host in range(NUM_HOSTS):
+    for host in range(hosts):
         row[host] = (net.known >> host) & 1
-        row[NUM_HOSTS + host] = (net.scanned >> host) & 1
-        row[2 * NUM_HOSTS + host] = (
+        row[hosts + host] = (net.scanned >> host) & 1
+        row[2 * hosts + host] = (
             np.float32(((net.sessions >> host) & 1) + ((net.root >> host) & 1)) / 2
         )
-
-
-@kernel
-def write_masks(decoys: Any, masks: Any) -> None:
-    for i in range(len(decoys)):
-        for action in range(NUM_ACTIONS):
-            verb, host = number(VERB_OF_ACTION[action]), number(HOST_OF_ACTION[action])
-            masks[i, action] = (
-                verb < FIRST_DECOY
-                or verb >= RESTORE
-                or has(PLACEABLE[host, decoys[i, host]], verb - FIRST_DECOY)
-            )
-
-
-def action_masks(decoys: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
-    """bool [N, 145]: False for a decoy that blue knows it cannot place. decoys: uint8 [N, 13] that
-    stand.
-    """
-    masks = np.empty((len(decoys), NUM_ACTIONS), np.bool_)
-    write_masks(decoys, masks)
-    return masks

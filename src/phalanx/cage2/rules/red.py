@@ -12,27 +12,18 @@ from phalanx.cage2.rules.scenario import (
     AS_ROOT,
     BEST,
     DECOY,
-    ENTERPRISE_HOSTS,
     FAILS,
     HARAKA,
-    HARAKA_HOSTS,
-    HOSTS_OF_SUBNET,
     LEADERBOARD,
-    LISTENING,
     LURES,
-    MEETS,
     NO_EXPLOIT,
     NOTHING,
-    NUM_LISTENING,
-    OP_HOSTS,
-    OP_SERVER0,
-    OPERATIONAL,
+    OPENED,
     OPTIONS,
-    READ_ON,
     SPOILED,
     SSH,
-    SUBNET_OF_HOST,
 )
+from phalanx.cage2.rules.world import World, is_reached, is_subnet_reached
 from phalanx.compiled.bits import all_but, count, has, number, only
 from phalanx.compiled.rule import rule
 
@@ -46,39 +37,47 @@ QUIET = (0, 0, False)
 
 
 @rule
-def reaches(net: Network, host: int) -> bool:
-    """Operational hosts can be reached only while red holds a session on one of Enterprise0..2."""
-    return not has(OP_HOSTS, host) or net.sessions & ENTERPRISE_HOSTS != 0
+def reaches(world: World, net: Network, host: int) -> bool:
+    """Some hosts can be reached only while red holds a session on a key host: in CAGE-2 those of
+    the operational subnet, by Enterprise0..2.
+    """
+    return is_reached(world, net.sessions, host)
 
 
 @rule
-def sweep(net: Network, subnet: int) -> bool:
+def sweep(world: World, net: Network, subnet: int) -> bool:
     """Learn all addresses of a subnet."""
-    if subnet == OPERATIONAL and net.sessions & ENTERPRISE_HOSTS == 0:
+    if not is_subnet_reached(world, net.sessions, subnet):
         return False
-    net.known |= HOSTS_OF_SUBNET[subnet]
+    net.known |= world.hosts_of_subnet[subnet]
     net.subnets |= only(subnet)
     return True
 
 
 @rule
-def scan(net: Network, host: int) -> tuple[bool, tuple[int, int, bool]]:
+def listening(world: World, net: Network, host: int) -> int:
+    """The ports of a host that an exploit could need and red would see open now."""
+    genuine, faked = number(world.ports[host]), number(OPENED[net.decoys[host]])
+    return (genuine | faked) & number(world.let_through[host])
+
+
+@rule
+def scan(world: World, net: Network, host: int) -> tuple[bool, tuple[int, int, bool]]:
     """Learn which ports of a host listen now. [Q5] Out of reach, it "succeeds" and finds nothing.
 
     [Q18] Under the leaderboard's rules, ports once seen are remembered for the rest of the episode.
     """
-    if not reaches(net, host):
+    found = listening(world, net, host)
+    ports = count(found) + number(world.other_ports[host])
+    if ports == 0 or not reaches(world, net, host):
         net.found_nothing = 1
         return True, QUIET
     net.found_nothing = 0
-    decoys = net.decoys[host]
-    listening = LISTENING[host, decoys]
     if net.rules == LEADERBOARD:
-        listening |= net.ports[host]
-    net.ports[host] = listening
+        found |= net.ports[host]
+    net.ports[host] = found
     net.scanned |= only(host)
     net.known |= only(host)
-    ports = number(NUM_LISTENING[host, decoys])
     return True, (ports, ports, False)
 
 
@@ -112,30 +111,36 @@ def chance_of_exploit(options: int, chosen: int) -> float:
 
 
 @rule
-def meets(net: Network, host: int, exploit: int) -> int:
+def meets(world: World, net: Network, host: int, exploit: int) -> int:
     """What answers an exploit: the genuine service if there is one, else a decoy, else nothing.
 
     [Q6] Nothing answers on ports of another service's type, and on decoys that are gone.
-    [Q19] Under the leaderboard's rules, Restore spoils the genuine Haraka of User3 and User4.
+    [Q19] Under the leaderboard's rules, Restore spoils a genuine Haraka (of User3 and User4).
     """
-    answer = number(MEETS[host, exploit])
+    answer = number(world.meets[host, exploit])
     if answer == NOTHING:
         return DECOY if net.decoys[host] & LURES[exploit] else NOTHING
-    if exploit == HARAKA and net.rules == LEADERBOARD and has(net.restored & HARAKA_HOSTS, host):
+    if exploit == HARAKA and net.rules == LEADERBOARD and has(net.restored, host):
         return SPOILED
     return answer
 
 
 @rule
-def takes(net: Network, host: int, chosen: int) -> bool:
+def can_try(world: World, net: Network, host: int, chosen: int) -> bool:
+    """Whether red's first session reaches the port of an exploit there."""
+    return has(world.let_through[host], chosen) and reaches(world, net, host)
+
+
+@rule
+def takes(world: World, net: Network, host: int, chosen: int) -> bool:
     """Whether this exploit would get a session there now."""
-    answer = meets(net, host, chosen)
-    return reaches(net, host) and answer not in (NOTHING, DECOY, FAILS, SPOILED)
+    answer = meets(world, net, host, chosen)
+    return can_try(world, net, host, chosen) and answer not in (NOTHING, DECOY, FAILS, SPOILED)
 
 
 @rule
 def exploit(
-    net: Network, host: int, exploit_die: int, detection_die: int
+    world: World, net: Network, host: int, exploit_die: int, detection_die: int
 ) -> tuple[bool, tuple[int, int, bool], int]:
     """Try to get a session through a port that red remembers.
 
@@ -145,9 +150,9 @@ def exploit(
     if options == 0:
         return False, QUIET, NO_EXPLOIT
     chosen = choose_exploit(options, exploit_die)
-    if not reaches(net, host):
+    if not can_try(world, net, host, chosen):
         return False, QUIET, chosen
-    answer = meets(net, host, chosen)
+    answer = meets(world, net, host, chosen)
     if answer == NOTHING:
         return False, QUIET, chosen
     if chosen == SSH:
@@ -182,7 +187,7 @@ def gain_session(net: Network, host: int, as_root: bool, detected: bool) -> None
 
 
 @rule
-def escalate(net: Network, host: int) -> bool:
+def escalate(world: World, net: Network, host: int) -> bool:
     """Become root through a session on the host and read what lies there.
 
     Blue sees nothing of it.
@@ -193,23 +198,25 @@ def escalate(net: Network, host: int) -> bool:
         net.root |= only(host)
         net.removable &= all_but(host)
         net.files |= only(host)
-    net.known |= READ_ON[host]
-    net.subnets |= only(SUBNET_OF_HOST[host])
-    if host == OP_SERVER0:
+    net.known |= world.read_on[host]
+    net.subnets |= world.subnets_read_on[host]
+    if has(world.tells_service, host):
         net.service |= NAME_KNOWN
     return True
 
 
 @rule
-def impact(net: Network) -> bool:
-    """Stop the operational service; any session on Op_Server0 will do.
+def impact(world: World, net: Network, host: int) -> bool:
+    """Stop the operational service (of Op_Server0); any session on its host will do.
 
-    [Q3] Once Op_Server0 was restored, the service has lost track of its process, which runs on.
-    [Q7] A stopped service stays down, and costs, until Op_Server0 is restored.
+    [Q3] Once the host was restored, the service has lost track of its process, which runs on.
+    [Q7] A stopped service stays down, and costs, until its host is restored.
     """
-    if not has(net.sessions, OP_SERVER0) or net.service & NAME_KNOWN == 0:
+    if not has(net.sessions, host) or net.service & NAME_KNOWN == 0:
+        return False
+    if not has(world.services, host):
         return False
     net.service &= RUNNING | NAME_KNOWN
-    if not has(net.restored, OP_SERVER0):
+    if not has(net.restored, host):
         net.service &= ACTIVE | NAME_KNOWN
     return True

@@ -66,10 +66,11 @@ class Image(NamedTuple):
     yields: dict[
         int, int
     ]  # exploit -> FAILS, AS_USER or AS_ROOT; absent: no process of that type on that port
+    runs_service: bool = False  # the operational service
 
 
 GATE = Image("Linux", (22,), {SSH: AS_USER})
-OPS = Image("Linux", (22,), {SSH: AS_USER})
+OPS = Image("Linux", (22,), {SSH: AS_USER}, runs_service=True)
 VEL = Image("Linux", (22, 53, 68), {SSH: FAILS})  # no account to guess
 INT = Image(
     "Windows",
@@ -235,6 +236,22 @@ LURES = np.array(
 )  # [exploit]: decoys that defeat it
 OPTIONS = np.array([_options(p) for p in range(256)], np.uint8)  # [ports]
 BEST = np.array([_best(o) for o in range(256)], np.uint8)  # [options]
+
+OPENED = np.array(
+    [_port_mask({d.opens for i, d in enumerate(DECOYS) if s >> i & 1}) for s in range(256)],
+    np.uint8,
+)  # [decoys]: the ports that they open
+BLOCKED = np.array(
+    [
+        sum(
+            1 << k
+            for k, decoy in enumerate(DECOYS)
+            if any(d.opens == decoy.needs_free for i, d in enumerate(DECOYS) if s >> i & 1)
+        )
+        for s in range(256)
+    ],
+    np.uint8,
+)  # [decoys]: decoys that find no free port beside them
 
 # Decoys that can ever stand, host by host: what a defender may remember of its own work.
 DECOY_SPOTS = tuple(

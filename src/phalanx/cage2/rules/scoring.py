@@ -7,29 +7,25 @@ import numpy as np
 import numpy.typing as npt
 
 from phalanx.cage2.rules.network import RUNNING, Network
-from phalanx.cage2.rules.scenario import (
-    COSTS_ONE,
-    COSTS_TEN,
-    REMOVE,
-    RESTORE,
-    RESTORE_COST,
-    SERVICE_DOWN_COST,
-)
+from phalanx.cage2.rules.scenario import REMOVE, RESTORE
+from phalanx.cage2.rules.world import World
 from phalanx.cage2.workflow import CODES, JUDGED
-from phalanx.compiled.bits import count, has
+from phalanx.compiled.bits import has, number
 from phalanx.compiled.rule import rule
 
 
 @rule
-def cost(net: Network, restored: bool) -> int:
+def cost(world: World, net: Network, restored: bool) -> int:
     """Hosts that red holds as root, the operational service while it is down [Q7], and blue's
     Restore.
     """
-    tenths = count(net.root & COSTS_ONE) + 10 * count(net.root & COSTS_TEN)
+    tenths, root = number(0), number(net.root)
+    for byte in range(len(world.prices)):
+        tenths += world.prices[byte, (root >> (8 * byte)) & 255]
     if net.service & RUNNING == 0:
-        tenths += SERVICE_DOWN_COST
+        tenths += world.service_down_cost
     if restored:
-        tenths += RESTORE_COST
+        tenths += world.restore_cost
     return tenths
 
 

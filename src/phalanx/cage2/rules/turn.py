@@ -28,21 +28,20 @@ from phalanx.cage2.rules.observation import (
 from phalanx.cage2.rules.scenario import (
     ANALYSE,
     FIRST_DECOY,
-    HOST_OF_ACTION,
     NO_EXPLOIT,
     NO_HOST,
     REMOVE,
     RESTORE,
     SLEEP,
-    VERB_OF_ACTION,
 )
 from phalanx.cage2.rules.scoring import cost
+from phalanx.cage2.rules.world import World, host_of, verb_of
 from phalanx.compiled.bits import number
 from phalanx.compiled.rule import rule
 
 
 @rule
-def blue_moves(net: Network, verb: int, host: int) -> tuple[int, int]:
+def blue_moves(world: World, net: Network, verb: int, host: int) -> tuple[int, int]:
     """Blue's action.
 
     Returns the host on which malware was found and the host with a new decoy, or NO_HOST.
@@ -50,7 +49,7 @@ def blue_moves(net: Network, verb: int, host: int) -> tuple[int, int]:
     if verb >= SLEEP:
         return NO_HOST, NO_HOST
     if verb == RESTORE:
-        blue.restore(net, host)
+        blue.restore(world, net, host)
         mark_cleaned(net, host)
     elif verb == REMOVE:
         blue.remove(net, host)
@@ -58,14 +57,14 @@ def blue_moves(net: Network, verb: int, host: int) -> tuple[int, int]:
     elif verb == ANALYSE:
         if blue.analyse(net, host):
             return host, NO_HOST
-    elif blue.place_decoy(net, host, verb - FIRST_DECOY):
+    elif blue.place_decoy(world, net, host, verb - FIRST_DECOY):
         return NO_HOST, host
     return NO_HOST, NO_HOST
 
 
 @rule
 def red_acts(
-    net: Network, action: int, target: int, exploit_die: int, detection_die: int
+    world: World, net: Network, action: int, target: int, exploit_die: int, detection_die: int
 ) -> tuple[int, tuple[int, int, bool]]:
     """Red does what it planned, to the target that was drawn.
 
@@ -75,15 +74,15 @@ def red_acts(
     chosen = NO_EXPLOIT
     note_target(net, action, target)
     if action == SCAN:
-        succeeded, recorded = red.scan(net, target)
+        succeeded, recorded = red.scan(world, net, target)
     elif action == EXPLOIT:
-        succeeded, recorded, chosen = red.exploit(net, target, exploit_die, detection_die)
+        succeeded, recorded, chosen = red.exploit(world, net, target, exploit_die, detection_die)
     elif action == ESCALATE:
-        succeeded = red.escalate(net, target)
+        succeeded = red.escalate(world, net, target)
     elif action == SWEEP:
-        succeeded = red.sweep(net, target)
+        succeeded = red.sweep(world, net, target)
     elif action == IMPACT:
-        succeeded = red.impact(net)
+        succeeded = red.impact(world, net, target)
     else:
         net.succeeded = UNKNOWN
         return chosen, recorded
@@ -92,11 +91,12 @@ def red_acts(
 
 
 @rule
-def begin_turn(net: Network, action: int) -> tuple[int, int]:
+def begin_turn(world: World, net: Network, action: int) -> tuple[int, int]:
     """Blue moves. Returns where malware was found and where a decoy was placed, or NO_HOST."""
+    verb, host = verb_of(world, action), host_of(world, action)
     forget_activity(net)
     net.alert = NO_HOST
-    return blue_moves(net, number(VERB_OF_ACTION[action]), number(HOST_OF_ACTION[action]))
+    return blue_moves(world, net, verb, host)
 
 
 @rule
@@ -114,19 +114,25 @@ def end_turn(
 
 @rule
 def play_turn(
-    net: Network, action: int, target_die: int, exploit_die: int, detection_die: int
+    world: World,
+    net: Network,
+    action: int,
+    target_die: int,
+    exploit_die: int,
+    detection_die: int,
 ) -> tuple[int, int, int, int, int, int]:
     """Blue moves, red moves, the turn is scored, blue observes.
 
     Returns what the turn cost (tenths), the hosts that red held after blue's move, where a decoy
     was placed (or NO_HOST), and red's move: what, where, with which exploit.
     """
-    malware, new_decoy = begin_turn(net, action)
+    restoring = verb_of(world, action) == RESTORE
+    malware, new_decoy = begin_turn(world, net, action)
     infected = number(net.sessions)
-    move, targets = plan_move(net, ROLLED)
+    move, targets = plan_move(world, net, ROLLED)
     target = NO_HOST if move == RED_SLEEP else one_of(targets, target_die)
-    chosen, recorded = red_acts(net, move, target, exploit_die, detection_die)
-    tenths = cost(net, VERB_OF_ACTION[action] == RESTORE)
+    chosen, recorded = red_acts(world, net, move, target, exploit_die, detection_die)
+    tenths = cost(world, net, restoring)
     net.tenths -= tenths
     end_turn(net, target, recorded, malware, new_decoy)
     return tenths, infected, new_decoy, move, target, chosen

@@ -13,22 +13,20 @@ import numpy.typing as npt
 
 from phalanx.cage2.batch import Batch
 from phalanx.cage2.rules.batch_turn import begin_anew, write_obs
+from phalanx.cage2.rules.blue import placeable
 from phalanx.cage2.rules.mind import Minds, take_in
 from phalanx.cage2.rules.network import dice, high_die, low_die, policy_die, turn_dice
 from phalanx.cage2.rules.observation import write_truth
 from phalanx.cage2.rules.scenario import (
     FIRST_DECOY,
-    HOST_OF_ACTION,
     NUM_ACTIONS,
     NUM_DECOYS,
-    NUM_HOSTS,
-    PLACEABLE,
     RESTORE,
     RESTORE_COST,
-    VERB_OF_ACTION,
 )
 from phalanx.cage2.rules.scoring import Orders, align, begin_conduct
 from phalanx.cage2.rules.turn import play_turn
+from phalanx.cage2.rules.world import World, Worlds, host_of, hosts_in, verb_of
 from phalanx.compiled.bits import number
 from phalanx.compiled.clock import count_ticks, ticks
 from phalanx.compiled.rule import kernel, rule
@@ -47,7 +45,8 @@ ALL_ACTIONS = np.arange(NUM_ACTIONS)
 class Games(NamedTuple):
     """Networks of CAGE-2 that play side by side, and what each is to follow and is told."""
 
-    nets: npt.NDArray[np.void]  # NETWORK [N]
+    worlds: Worlds  # the plans of their networks
+    nets: npt.NDArray[np.void]  # records of networks [N]
     minds: Minds  # what blue keeps from turn to turn
     odds: npt.NDArray[Any]  # of attackers
     has_orders: bool  # looked at in every turn, where to take out the orders themselves costs time
@@ -66,6 +65,7 @@ def games_of(
     useful: bool [145], actions that may be chosen. actions: [A] of each of the policy's outputs.
     """
     return Games(
+        batch.worlds,
         batch.nets,
         batch.minds,
         batch.odds,
@@ -96,13 +96,13 @@ class Shaping(NamedTuple):
 
 
 @rule
-def write_mask_of_host(net: Any, host: int, outputs: Any, row: Any) -> None:
+def write_mask_of_host(world: World, net: Any, host: int, outputs: Any, row: Any) -> None:
     """The decoys that can be placed on a host, as far as they are ever chosen."""
-    placeable = number(PLACEABLE[host, net.decoys[host]])
+    fits = placeable(world, host, net.decoys[host])
     for decoy in range(NUM_DECOYS):
-        output = outputs[2 + NUM_HOSTS * (FIRST_DECOY + decoy) + host]
+        output = outputs[2 + hosts_in(world) * (FIRST_DECOY + decoy) + host]
         if output != NO_OUTPUT:
-            row[output] = (placeable >> decoy) & 1 != 0
+            row[output] = (fits >> decoy) & 1 != 0
 
 
 @rule
@@ -110,8 +110,9 @@ def write_mask(games: Games, net: Any, row: Any) -> None:
     """Outputs worth thinking about: those of useful actions, less decoys that cannot be placed."""
     for output in range(len(row)):
         row[output] = games.outputs[games.actions[output]] != NO_OUTPUT
-    for host in range(NUM_HOSTS):
-        write_mask_of_host(net, host, games.outputs, row)
+    world = games.worlds[net.world]
+    for host in range(hosts_in(world)):
+        write_mask_of_host(world, net, host, games.outputs, row)
 
 
 @rule
@@ -133,7 +134,7 @@ def begin_following_everywhere(games: Games) -> None:
 def write_input(games: Games, net: Any, i: int, row: Any) -> None:
     """What the actor sees of network i: the observation, and after it what it was told."""
     told = games.condition[i]
-    write_obs(net, games.minds, i, row)
+    write_obs(games.worlds[net.world], net, games.minds, i, row)
     first = len(row) - len(told)
     for c in range(len(told)):
         row[first + c] = told[c]
@@ -183,25 +184,26 @@ def look_around(games: Games, net: Any, i: int, rollout: Rollout, t: int) -> Non
     else:  # only the host that blue has just acted on can be different
         for output in range(len(row)):
             row[output] = rollout.masks[t - 1, i, output]
-        host = number(HOST_OF_ACTION[games.actions[rollout.actions[t - 1, i]]])
-        write_mask_of_host(net, host, games.outputs, row)
+        world = games.worlds[net.world]
+        host = host_of(world, games.actions[rollout.actions[t - 1, i]])
+        write_mask_of_host(world, net, host, games.outputs, row)
     if rollout.truth.shape[2]:
-        write_truth(net, rollout.truth[t, i])
+        write_truth(net, rollout.truth.shape[2] // 3, rollout.truth[t, i])
 
 
 @rule
 def play_one(games: Games, net: Any, i: int, action: int) -> tuple[int, float]:
     """One turn of network i with its own dice: what it cost (tenths), and its alignment reward."""
-    infected = number(net.sessions)
+    world, infected = games.worlds[net.world], number(net.sessions)
     first, second = turn_dice(net)
     tenths, left, _decoy, _move, _target, _chosen = play_turn(
-        net, action, low_die(first), high_die(first), low_die(second)
+        world, net, action, low_die(first), high_die(first), low_die(second)
     )
     aligned = 0.0
     if games.has_orders:
-        verb, host = number(VERB_OF_ACTION[action]), number(HOST_OF_ACTION[action])
+        verb, host = verb_of(world, action), host_of(world, action)
         aligned = align(games.conducts[i], games.orders, infected, left, verb, host)
-    take_in(games.minds, i, action, net.seen)
+    take_in(world, games.minds, i, action, net.seen)
     return tenths, aligned
 
 
@@ -218,7 +220,7 @@ def play_and_store(
     rollout.kinds[t, i] = net.red
     tenths, aligned = play_one(games, net, i, action)
     reward = np.float32(-tenths) / np.float32(10)
-    if VERB_OF_ACTION[action] == RESTORE:
+    if verb_of(games.worlds[net.world], action) == RESTORE:
         reward += np.float32(shaping.restore_discount * RESTORE_COST / 10)
     rollout.rewards[t, i] = (reward * weight + np.float32(aligned)) * np.float32(shaping.scale)
     ended = net.turn >= net.horizon
@@ -229,8 +231,8 @@ def play_and_store(
         rollout.lengths[t, i] = net.turn
         write_input(games, net, i, final.obs[k])
         if final.truth.shape[1]:
-            write_truth(net, final.truth[k])
-        begin_anew(net, games.minds, i, games.odds)
+            write_truth(net, final.truth.shape[1] // 3, final.truth[k])
+        begin_anew(games.worlds[net.world], net, games.minds, i, games.odds)
         if games.has_orders:
             rollout.notes[t, i] = games.conducts[i]
             begin_following(net, games.conducts[i], games.orders, games.condition[i])
@@ -302,7 +304,7 @@ def collect_blocks(
         if not rollout.ended[turns - 1, start:stop].all():
             if extra:
                 for i in range(start, stop):
-                    write_truth(games.nets[i], final.truth[i - start])
+                    write_truth(games.nets[i], extra // 3, final.truth[i - start])
             list_block(rollout.next_obs[start:stop], final.truth[: stop - start], lists)
             values = forward_lists(critic, critic_first, lists, lists.ends, work)
             for i in range(start, stop):

@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from phalanx.cage2.batch import Batch
-from phalanx.cage2.rules.scenario import HOST_OF_ACTION
 from phalanx.cage2.rules.scoring import CONDUCT, Orders
+from phalanx.cage2.rules.world import host_of
 from phalanx.compiled.bits import number
 from phalanx.compiled.rule import kernel, records
 from phalanx.compiled.team import join, leave, next_piece
@@ -92,7 +92,8 @@ def play_blocks(
                 net, conduct, mask = games.nets[i], games.conducts[i], masks[i - start]
                 action = number(games.actions[most_likely(logits[i - start], mask)])
                 play_one(games, net, i, action)
-                write_mask_of_host(net, number(HOST_OF_ACTION[action]), games.outputs, mask)
+                world = games.worlds[net.world]
+                write_mask_of_host(world, net, host_of(world, action), games.outputs, mask)
                 for k in range(len(horizons)):
                     if t + 1 == horizons[k]:
                         played.returns[i, k] = net.tenths / 10.0

@@ -18,8 +18,9 @@ from phalanx.cage2.rules.belief import WORDS, Prior, words_of
 from phalanx.cage2.rules.mind import Minds, copy_likely_if_any, is_same_mind, make_minds
 from phalanx.cage2.rules.network import NETWORK
 from phalanx.cage2.rules.observation import write_truth
-from phalanx.cage2.rules.scenario import HOST_OF_ACTION
 from phalanx.cage2.rules.scoring import CONDUCT, NO_ORDERS
+from phalanx.cage2.rules.world import host_of
+from phalanx.cage2.scenario.read import CAGE2_WORLDS
 from phalanx.compiled.bits import number
 from phalanx.compiled.rule import kernel, records, rule
 from phalanx.compiled.team import ThreadTeam, join, leave, next_piece
@@ -83,7 +84,7 @@ def make_desks(
     nets = records(size, NETWORK)
     nobody = Prior(records(1, NETWORK), np.ones(1))  # episodes begin elsewhere
     games = Games(
-        nets, make_minds(size, kind, nobody), np.zeros(1, np.int64), False, NO_ORDERS,
+        CAGE2_WORLDS, nets, make_minds(size, kind, nobody), np.zeros(1, np.int64), False, NO_ORDERS,
         records(1, CONDUCT), actions, outputs_of(actions, useful),
         np.zeros((size, condition_size), np.float32),
     )  # fmt: skip
@@ -186,7 +187,9 @@ def play_on_blocks(
                 if counted.least:
                     beliefs, i = games.minds.beliefs, first + k
                     copy_likely_if_any(beliefs, i, beliefs, i, counted.least)
-                write_mask_of_host(net, number(HOST_OF_ACTION[chosen[k]]), games.outputs, masks[k])
+                world = games.worlds[net.world]
+                host = host_of(world, chosen[k])
+                write_mask_of_host(world, net, host, games.outputs, masks[k])
                 lost[k] += counted.weights[turn] * tenths
                 if turn + 1 >= last:
                     continue
@@ -206,7 +209,7 @@ def play_on_blocks(
                     net = games.nets[first + some[r]]
                     write_input(games, net, first + some[r], obs[r])
                     if extra:
-                        write_truth(net, truth[r])
+                        write_truth(net, extra // 3, truth[r])
                 values = forward(critic, join_columns(obs, truth, columns), work)
                 for r in range(len(some)):
                     closing[some[r]] = values[r, 0] / counted.value_scale

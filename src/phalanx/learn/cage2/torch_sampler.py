@@ -38,7 +38,7 @@ def play_everywhere(games: Games, shaping: Shaping, rollout: Rollout, t: int, fi
 @kernel
 def truth_everywhere(nets: Any, out: Any) -> None:
     for i in range(len(nets)):
-        write_truth(nets[i], out[i])
+        write_truth(nets[i], out.shape[1] // 3, out[i])
 
 
 class TorchSampler(Cage2Sampler):

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from phalanx.cage2.rules.scenario import HOSTS
 from phalanx.cage2.settings import red_agent_number
 from phalanx.errors import TraceError
 from phalanx.show.replay.trajectory import Recorder
@@ -17,6 +18,11 @@ def record_trace(path: Path, episode: int, red_agent: str | None = None) -> Reco
     """Episode number `episode` of a folder of recorded games, or of one of its files."""
     traces, number = find_episode(path, episode, red_agent)
     one = only(traces, number)
+    if one.scenario.host_names != HOSTS:
+        raise TraceError(
+            f"{one.path} was recorded in scenario {one.scenario.name}; replays show CAGE-2 only: "
+            "see it checked by phalanx verify"
+        )
     result = VerifyResult(one.rules)
     replay_all(one, result)
     if result.mismatches:

@@ -111,7 +111,7 @@ class Recorder:
         states["known"].append(_digits(np.maximum(known, 2 * scanned)))
         states["files"].append(_digits(files))
         states["decoys"].append(net["decoys"].tolist())
-        seen = int(net["seen"]) >> 4 * np.arange(NUM_HOSTS)
+        seen = int(net["seen"][0]) >> 4 * np.arange(NUM_HOSTS)
         states["activity"].append(_digits(seen & 3))
         states["compromised"].append(_digits(seen >> 2 & 3))
         self._service += str(int(net["service"]) & RUNNING)
@@ -213,7 +213,7 @@ def _points(tenths: int) -> float:
 
 def _bits(nets: Networks) -> Any:
     """The 52 bits that blue is shown."""
-    return nets["seen"][0] >> np.arange(NUM_BITS) & 1
+    return nets["seen"][0, 0] >> np.arange(NUM_BITS) & 1
 
 
 def _blue_host(turn: Turn) -> int:

@@ -18,6 +18,7 @@ from phalanx.cage2.rules.scenario import (
     SERVICE_DOWN_COST,
     VERB_OF_ACTION,
 )
+from phalanx.cage2.scenario.read import CAGE2_WORLDS
 from phalanx.compiled.rule import kernel, records
 
 Dice = npt.NDArray[np.int64]  # [N, 3] for target, exploit and detection
@@ -48,7 +49,7 @@ class Turn(NamedTuple):
     def shown(self) -> int:
         """The activity that blue was shown on red's target: 0 none, 1 scan, 3 exploit."""
         host = self.target_host
-        return 0 if host == NO_HOST else int(self.after["seen"]) >> (4 * host) & 3
+        return 0 if host == NO_HOST else int(self.after["seen"][0]) >> (4 * host) & 3
 
     @property
     def costs(self) -> list[tuple[str, int, int]]:
@@ -89,6 +90,6 @@ def play_and_tell(nets: Networks, action: int, dice: Dice | None = None) -> Turn
         dice = np.zeros((1, 3), np.int64)
         roll(nets, dice)
     before, log = nets.copy(), records(1, LOG)
-    replay_turn(nets, np.ones(1, np.bool_), np.array([action]), dice, log)
+    replay_turn(CAGE2_WORLDS, nets, np.ones(1, np.bool_), np.array([action]), dice, log)
     told = (int(log[name][0]) for name in ("cost", "decoy", "red", "target", "exploit"))
     return Turn(action, before[0], nets[0].copy(), *told)

@@ -1,0 +1,130 @@
+"""A scenario in the original's own format, so that the original can play it."""
+
+from typing import Any
+
+from phalanx.cage2.scenario.images import IMAGES, ROOTS, SERVICE
+from phalanx.cage2.scenario.original import RED_ACTIONS, VALUES
+from phalanx.cage2.scenario.plan import ALL_PORTS, CLOSED, HostPlan, Scenario, Way
+from phalanx.errors import ConfigError
+
+SERVER = "VeloServer"
+EVERYTHING = {"in": "all", "out": "all"}
+EXPLOIT_ACTIONS = (
+    "BlueKeep", "EternalBlue", "FTPDirectoryTraversal", "HarakaRCE", "HTTPRFI", "HTTPSRFI",
+    "SQLInjection", "SSHBruteForce",
+)  # fmt: skip
+
+
+def in_original_form(scenario: Scenario) -> dict[str, Any]:
+    """Agents, Hosts and Subnets, as `yaml.safe_dump` writes them."""
+    return {
+        "Agents": {
+            "Blue": _blue(scenario),
+            "Green": _agent(scenario, ["Sleep"], "None", [], {}),
+            "Red": _red(scenario),
+        },
+        "Hosts": {host.name: _host(scenario, host) for host in scenario.hosts},
+        "Subnets": {name: _subnet(scenario, name) for name in scenario.subnets},
+    }
+
+
+def _agent(
+    scenario: Scenario, actions: list[str], reward: str, sessions: list[Any], told: dict[str, Any]
+) -> dict[str, Any]:
+    return {
+        "AllowedSubnets": list(scenario.subnets),
+        "INT": {"Hosts": told},
+        "actions": actions,
+        "agent_type": "SleepAgent",
+        "reward_calculator_type": reward,
+        "starting_sessions": sessions,
+        "wrappers": [],
+    }
+
+
+def _blue(scenario: Scenario) -> dict[str, Any]:
+    everything = {"Interfaces": "All", "System info": "All", "User info": "All"}
+    clients = [
+        {
+            "hostname": name,
+            "name": f"Velo{name}",
+            "parent": SERVER,
+            "type": "VelociraptorClient",
+            "username": "ubuntu",
+        }
+        for name in scenario.host_names
+    ]
+    server = {
+        "artifacts": ["NetworkConnections", "ProcessCreation"],
+        "hostname": scenario.host_names[0],
+        "name": SERVER,
+        "num_children_sessions": 2,
+        "type": "VelociraptorServer",
+        "username": "ubuntu",
+    }
+    told = {name: dict(everything) for name in scenario.host_names}
+    reward = "HybridAvailabilityConfidentiality"
+    blue = _agent(scenario, list(scenario.verbs), reward, [*clients, server], told)
+    return blue | {"adversary": "Red"}
+
+
+def _red(scenario: Scenario) -> dict[str, Any]:
+    session = {
+        "hostname": scenario.start,
+        "name": "RedPhish",
+        "type": "RedAbstractSession",
+        "username": ROOTS[scenario.host(scenario.start).image.os],
+    }
+    told: dict[str, Any] = {}
+    for name in dict.fromkeys((*scenario.known, *scenario.named)):
+        told[name] = {}
+        if name in scenario.known:
+            everything = scenario.subnet_of(name) in scenario.subnets_known
+            told[name]["Interfaces"] = "All" if everything else "IP Address"
+        if name in scenario.named:
+            told[name]["System info"] = "All"
+    actions = [*RED_ACTIONS, *EXPLOIT_ACTIONS]
+    return _agent(scenario, actions, "HybridImpactPwn", [session], told)
+
+
+def _host(scenario: Scenario, host: HostPlan) -> dict[str, Any]:
+    images = [name for name, image in IMAGES.items() if image == host.image]
+    if not images:
+        raise ConfigError(f"host {host.name} has an image of its own, which has no name there")
+    info: dict[str, Any] = {}
+    for other in host.addresses:
+        everything = scenario.subnet_of(other) in host.subnets_told
+        info[other] = {"Interfaces": "All" if everything else "IP Address"}
+    if host.tells_service:
+        info.setdefault(host.name, {})["Services"] = [SERVICE]
+    return {
+        "AWS_Info": [],
+        "image": images[0],
+        "info": info,
+        "ConfidentialityValue": _value(host.name, host.price),
+        "AvailabilityValue": _value(host.name, host.service_price),
+    }
+
+
+def _value(host: str, tenths: int) -> str:
+    words = {value: word for word, value in VALUES.items()}
+    if tenths not in words:
+        known = ", ".join(f"{value / 10:g}" for value in words)
+        raise ConfigError(f"host {host} costs {tenths / 10:g}; the original knows only {known}")
+    return words[tenths]
+
+
+def _subnet(scenario: Scenario, name: str) -> dict[str, Any]:
+    members, home = scenario.subnets[name], scenario.subnet_of(scenario.start)
+    way, rules = scenario.ways[name], {"all": dict(EVERYTHING)}
+    if way == CLOSED:
+        rules = {other: dict(EVERYTHING) for other in scenario.subnets if other != home}
+    elif way != (ALL_PORTS,):
+        rules = {home: {"in": _let_in(way), "out": "all"}, **rules}
+    return {"Hosts": list(members), "NACLs": rules, "Size": 2 * len(members)}
+
+
+def _let_in(way: Way) -> Any:
+    if isinstance(way, str):  # gated
+        return "None"
+    return [{"PortRange": [r.start, r.stop], "Transport Protocol": "all"} for r in way]

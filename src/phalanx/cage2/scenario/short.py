@@ -1,0 +1,104 @@
+"""Scenarios in phalanx's short form: hosts and subnets, and only what differs from the usual.
+
+red_starts_on: User0
+hosts:
+  User0: {image: windows_user_host1, value: 0}
+  User1: {image: windows_user_host2, points_to: [Enterprise0]}
+  Enterprise0: {image: Gateway, value: 1}
+  Op_Server0: {image: OP_Server, value: 1, service_value: 10}
+subnets:
+  User: {hosts: [User0, User1]}
+  Enterprise: {hosts: [Enterprise0]}
+  Operational: {hosts: [Op_Server0], access: {User: gated}}
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from phalanx.cage2.rules.scenario import Image
+from phalanx.cage2.scenario.images import IMAGES
+from phalanx.cage2.scenario.keys import Keys, refuse
+from phalanx.cage2.scenario.plan import ALL_PORTS, CLOSED, GATED, HostPlan, Scenario, Way
+from phalanx.errors import choices
+
+WAYS: dict[str, Way] = {"open": (ALL_PORTS,), GATED: GATED, CLOSED: CLOSED}
+LARGEST_VALUE = 1000.0
+
+
+def read_short(keys: Keys) -> Scenario:
+    """A file with red_starts_on, hosts and subnets."""
+    keys.only("red_starts_on", "hosts", "subnets")
+    hosts, parts = keys.part("hosts"), keys.part("subnets")
+    subnets: dict[str, tuple[str, ...]] = {}
+    homes: dict[str, str] = {}
+    for name in parts.content:
+        part = parts.part(name)
+        part.only("hosts", "access")
+        subnets[name] = tuple(part.items("hosts"))
+        for host in subnets[name]:
+            if host not in hosts.content:
+                refuse(part, "hosts", choices("host", host, map(str, hosts.content)))
+            if host in homes:
+                refuse(part, "hosts", f"{host} is in {homes[host]} already; one subnet a host")
+            homes[host] = name
+    for host in hosts.content:
+        if host not in homes:
+            refuse(hosts, str(host), "is in no subnet")
+    start = keys.text("red_starts_on")
+    if start not in homes:
+        refuse(keys, "red_starts_on", choices("host", start, homes))
+    return Scenario(
+        Path(keys.file).stem,
+        tuple(_host(name, hosts.part(name), homes) for name in hosts.content),
+        subnets,
+        {name: _way(parts.part(name), homes[start], subnets) for name in subnets},
+        start,
+        (start,),
+        (start,),
+        (homes[start],),
+    )
+
+
+def _host(name: str, keys: Keys, homes: Mapping[str, str]) -> HostPlan:
+    keys.only("image", "value", "service_value", "points_to")
+    image: Image = keys.choice("image", IMAGES)
+    pointed = keys.items("points_to", ())
+    for other in pointed:
+        if other not in homes:
+            refuse(keys, "points_to", choices("host", other, homes))
+    return HostPlan(
+        name,
+        image,
+        _tenths(keys, "value", 0.1),
+        _tenths(keys, "service_value", 0.1),
+        (name, *pointed),
+        (homes[name],),
+        image.runs_service,
+    )
+
+
+def _tenths(keys: Keys, key: str, unsaid: float) -> int:
+    """A price in whole tenths."""
+    value: Any = keys.get(key, unsaid)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if (
+        not is_number
+        or not 0 <= value <= LARGEST_VALUE
+        or abs(10 * value - round(10 * value)) > 1e-9
+    ):
+        refuse(keys, key, f"must be a number of tenths from 0 to {LARGEST_VALUE:g}, got {value!r}")
+    return round(10 * value)
+
+
+def _way(keys: Keys, home: str, subnets: Mapping[str, Any]) -> Way:
+    """How red's first host reaches the subnet; openly, if nothing is said."""
+    access = keys.part("access", {})
+    access.only(*subnets)
+    word = access.get(home, "open")
+    if not isinstance(word, list):
+        way: Way = access.choice(home, WAYS, "open")
+        return way
+    if not all(isinstance(port, int) and 0 <= port < len(ALL_PORTS) for port in word):
+        refuse(access, home, f"must be {', '.join(WAYS)}, or a list of ports that are let through")
+    return tuple(range(port, port + 1) for port in word)
