@@ -114,7 +114,7 @@ class CyborgEnv(gymnasium.Env[Array, Any]):
             weights = list(self._weights.values())
             red = str(self.np_random.choice(list(self._weights), p=weights))
         if red not in self._games:
-            self._games[red] = self._with_own_dice(lambda: _challenge(red))
+            self._games[red] = self._with_own_dice(lambda: challenge(red))
             if seed is not None:  # building the game has rolled the dice
                 self._dice = random.Random(seed).getstate()
         self._game = self._games[red]
@@ -159,16 +159,16 @@ class CyborgEnv(gymnasium.Env[Array, Any]):
             random.setstate(before)
 
 
-def _challenge(red: str) -> Any:
-    """The challenge's own wrapper around a game against this red agent."""
+def challenge(red: str, scenario: Path | None = None) -> Any:
+    """The challenge's own wrapper around a game against this red agent; Scenario2 if not told."""
     import CybORG.Agents as agents
     from CybORG import CybORG
     from CybORG.Agents.Wrappers import ChallengeWrapper
 
-    scenario = Path(inspect.getfile(CybORG)).parent / "Shared" / "Scenarios" / "Scenario2.yaml"
+    own = Path(inspect.getfile(CybORG)).parent / "Shared" / "Scenarios" / "Scenario2.yaml"
     attacker = getattr(agents, CHALLENGE_NAMES[RED_AGENTS.index(red)])
     return ChallengeWrapper(
-        env=CybORG(str(scenario), "sim", agents={"Red": attacker}), agent_name="Blue"
+        env=CybORG(str(scenario or own), "sim", agents={"Red": attacker}), agent_name="Blue"
     )
 
 

@@ -1,6 +1,7 @@
 """The game as Gymnasium knows games: one network as an Env."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -13,6 +14,7 @@ from phalanx.cage2.batch import Batch
 from phalanx.cage2.picture import picture
 from phalanx.cage2.rules.batch_turn import Shown
 from phalanx.cage2.rules.scenario import DEFAULT_RULES, NUM_ACTIONS
+from phalanx.cage2.scenario.plan import Scenario
 from phalanx.cage2.settings import DEFAULT_PRIOR, RedAgent, checked_seed
 from phalanx.errors import ActionError
 
@@ -41,6 +43,7 @@ class Cage2Env(gymnasium.Env[Array, Any]):
         rules: str = DEFAULT_RULES,
         observation: str = "bits",
         prior: str | Mapping[str, float] = DEFAULT_PRIOR,
+        scenario: str | Path | Scenario = "cage2",
         seed: int | None = None,
         dtype: str = "float32",
         render_mode: str | None = None,
@@ -52,6 +55,7 @@ class Cage2Env(gymnasium.Env[Array, Any]):
             rules=rules,
             observation=observation,
             prior=prior,
+            scenario=scenario,
             dtype=dtype,
             num_threads=1,
             same_step=False,
@@ -60,7 +64,7 @@ class Cage2Env(gymnasium.Env[Array, Any]):
             checked_seed(seed)
         self.render_mode = render_mode
         self.observation_space = observation_space(self.batch.shown)
-        self.action_space = spaces.Discrete(NUM_ACTIONS)
+        self.action_space = spaces.Discrete(self.batch.num_actions)
         self._next_seed = seed
         self._began, self._over = False, True
         self._action = np.zeros(1, np.int64)
@@ -87,7 +91,7 @@ class Cage2Env(gymnasium.Env[Array, Any]):
         """Play one turn. The episode ends by truncation at the horizon."""
         if self._over:
             raise ResetNeeded("call reset() before step(): no episode has begun, or it is over")
-        self._action[0] = one_action(action)
+        self._action[0] = one_action(action, self.batch.num_actions)
         shown = self.batch.play(self._action)
         self._over = bool(shown.truncated[0])
         if self.render_mode == "human":
@@ -109,7 +113,7 @@ class Cage2Env(gymnasium.Env[Array, Any]):
         """What blue sees beside what is true, as text."""
         if self.render_mode is None:
             return None
-        text = picture(self.batch.nets[0])
+        text = picture(self.batch.nets[0], self.batch.scenario.host_names)
         if self.render_mode == "ansi":
             return text
         print(text)
@@ -134,12 +138,12 @@ def observation_space(shown: Shown) -> spaces.Box:
     return spaces.Box(0, 1, shown.obs.shape[1:], shown.obs.dtype.type)
 
 
-def one_action(action: Any) -> int:
+def one_action(action: Any, num_actions: int = NUM_ACTIONS) -> int:
     """An action of a single environment, checked."""
     if np.shape(action) in ((), (1,)) and np.asarray(action).dtype.kind in "iu":
         number = int(np.asarray(action).reshape(()))
-        if 0 <= number < NUM_ACTIONS:
+        if 0 <= number < num_actions:
             return number
     raise ActionError(
-        f"action {action!r} of environment 0 is not a whole number from 0 to {NUM_ACTIONS - 1}"
+        f"action {action!r} of environment 0 is not a whole number from 0 to {num_actions - 1}"
     )

@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,8 @@ from phalanx.cage2.batch import Batch
 from phalanx.cage2.env import observation_space, shown_as
 from phalanx.cage2.picture import picture
 from phalanx.cage2.rules.batch_turn import Shown
-from phalanx.cage2.rules.scenario import DEFAULT_RULES, NUM_ACTIONS
+from phalanx.cage2.rules.scenario import DEFAULT_RULES
+from phalanx.cage2.scenario.plan import Scenario
 from phalanx.cage2.settings import DEFAULT_PRIOR, RedAgent, Seed, num_envs_of, spread_seeds
 from phalanx.errors import ConfigError, choices
 from phalanx.reset_mask import checked_mask
@@ -46,6 +48,8 @@ class Cage2VectorEnv(VectorEnv[Array, Array, Array]):
     red_agent: one of ALL_RED_AGENTS; a mixture drawn anew each episode,
         "b_line=0.5,meander=0.5"; or one name per network.
     observation: "bits" (the challenge's 52) or "history" (these and what a defender can remember).
+    scenario: "cage2", or a file that says another network (see docs/scenarios.md): 4 bits a host
+        are shown then, and actions are those of `envs.batch.scenario.actions`.
     dtype: "float32" or, for bits, "uint8".
     autoreset_mode: in the SAME_STEP (default), an ended episode's last observation is row i of
         infos["final_obs"] where infos["_final_obs"][i]; NEXT_STEP and DISABLED as in Gymnasium.
@@ -67,6 +71,7 @@ class Cage2VectorEnv(VectorEnv[Array, Array, Array]):
         rules: str = DEFAULT_RULES,
         observation: str = "bits",
         prior: str | Mapping[str, float] = DEFAULT_PRIOR,
+        scenario: str | Path | Scenario = "cage2",
         seed: int | None = None,
         num_threads: int | str = "auto",
         dtype: str = "float32",
@@ -90,6 +95,7 @@ class Cage2VectorEnv(VectorEnv[Array, Array, Array]):
             rules=rules,
             observation=observation,
             prior=prior,
+            scenario=scenario,
             dtype=dtype,
             seed=0 if seed is None else seed,
             first_index=first_index,
@@ -98,7 +104,7 @@ class Cage2VectorEnv(VectorEnv[Array, Array, Array]):
         )
         shown = self.batch.shown
         self.single_observation_space = observation_space(shown)
-        self.single_action_space = spaces.Discrete(NUM_ACTIONS)
+        self.single_action_space = spaces.Discrete(self.batch.num_actions)
         self._reset_done = False
         self._own_attributes: dict[str, dict[int, Any]] = {}  # of users, by name and network
         self._generators: tuple[np.random.Generator, ...] | None = None
@@ -232,7 +238,7 @@ class Cage2VectorEnv(VectorEnv[Array, Array, Array]):
             return None
         if not self._reset_done:
             raise ResetNeeded("call reset() before render()")
-        return tuple(picture(net) for net in self.batch.nets)
+        return tuple(picture(net, self.batch.scenario.host_names) for net in self.batch.nets)
 
     # --- each network as if it were an environment --------------------------------------------
 

@@ -98,6 +98,16 @@ COMMANDS = {
         "cli.verify:VerifyConfig",
         "phalanx verify --json equal.json",
     ),
+    "scenario": Command(
+        "Show a network file: hosts, who reaches whom, actions, and what cannot happen there.",
+        "cli.scenario:ScenarioConfig",
+        "phalanx scenario my_network.yaml --actions",
+    ),
+    "record": Command(
+        "Play the original with a scenario, and write games that `phalanx verify` replays.",
+        "cli.record:RecordConfig",
+        "phalanx record --scenario my_network.yaml --red-agent meander --out recorded",
+    ),
     "profile": Command(
         "Show where the time of a training goes, in each thread and process, and what to try.",
         "show.profile.config:ProfileConfig",
