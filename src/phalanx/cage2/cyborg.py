@@ -172,6 +172,12 @@ def challenge(red: str, scenario: Path | None = None) -> Any:
     )
 
 
+def begin(game: Any, seed: int) -> Any:
+    """An episode of `challenge` with the dice of a seed; returns its first observation."""
+    random.seed(seed)
+    return game.reset()
+
+
 def alert(raw: dict[str, Any]) -> int:
     """The host on which blue's raw observation reports the process of a new shell, or NO_HOST."""
     for key, host in raw.items():

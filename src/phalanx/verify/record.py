@@ -1,7 +1,6 @@
 """Record games of the original with any scenario, in the form that `phalanx verify` replays."""
 
 import json
-import random
 import shutil
 from collections.abc import Callable
 from itertools import chain
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from phalanx.cage2.cyborg import challenge, installed_rules
+from phalanx.cage2.cyborg import begin, challenge, installed_rules
 from phalanx.cage2.rules.scenario import (
     CHALLENGE_NAMES,
     DECOYS,
@@ -112,8 +111,7 @@ def _play(
     game: Any, scenario: Scenario, policy: BluePolicy, horizon: int, seed: int
 ) -> dict[str, Any]:
     """One episode: `st_*` by step, `init_*` as it began."""
-    random.seed(seed)
-    bits = np.asarray(game.reset())
+    bits = np.asarray(begin(game, seed))
     true = OriginalState(game, scenario)
     begun = {f"init_{name}": value for name, value in true.facts().items()}
     steps: dict[str, list[Any]] = {}
