@@ -22,16 +22,16 @@ from phalanx.cage2.rules.observation import (
     BELIEVED,
     BITS,
     TRUE,
+    Memory,
     forget,
-    is_same_memory,
-    is_same_to_belief,
     memory_dtype,
-    open_size,
+    number_of_open,
     remember,
     write_what_is_seen,
 )
 from phalanx.cage2.rules.scenario import NUM_HOSTS
-from phalanx.cage2.rules.world import World
+from phalanx.cage2.rules.world import World, hosts_in
+from phalanx.compiled.bits import number
 from phalanx.compiled.rule import records, rule
 
 
@@ -111,7 +111,8 @@ def be_certain_if_any(beliefs: Beliefs | None, i: int, net: Network) -> None:
 @rule
 def write_belief_if_any(world: World, beliefs: Beliefs | None, i: int, row: Any) -> None:
     if beliefs is not None:
-        write_belief(world, beliefs, i, row[open_size(world) :])
+        first = number_of_open(hosts_in(world), number(world.num_decoy_spots))
+        write_belief(world, beliefs, i, row[first:])
 
 
 @rule
@@ -131,3 +132,30 @@ def is_same_belief_if_any(beliefs: Beliefs | None, i: int, j: int) -> bool:
     if beliefs is not None:
         return is_same_belief(beliefs, i, j)
     return True
+
+
+@rule
+def is_same_memory(one: Memory, other: Memory) -> bool:
+    """Whether two memories will always show the same, if the same happens to both."""
+    for host in range(len(one.decoys)):
+        if (
+            one.scan_turn[host] != other.scan_turn[host]
+            or one.exploit_turn[host] != other.exploit_turn[host]
+            or one.remove_turn[host] != other.remove_turn[host]
+            or one.restore_turn[host] != other.restore_turn[host]
+            or one.exploits[host] != other.exploits[host]
+            or one.decoys_found[host] != other.decoys_found[host]
+        ):
+            return False
+    is_same = one.last_action == other.last_action and one.style == other.style
+    return is_same and is_same_to_belief(one, other)
+
+
+@rule
+def is_same_to_belief(one: Memory, other: Memory) -> bool:
+    """The same, of what a `belief` observation shows of a memory."""
+    for host in range(len(one.decoys)):
+        is_restored, is_other = one.restore_turn[host] > 0, other.restore_turn[host] > 0
+        if one.decoys[host] != other.decoys[host] or is_restored != is_other:
+            return False
+    return one.turn == other.turn

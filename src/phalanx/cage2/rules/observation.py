@@ -240,11 +240,6 @@ def number_of_open(hosts: int, spots: int) -> int:
 
 
 @rule
-def open_size(world: World) -> int:
-    return number_of_open(hosts_in(world), number(world.num_decoy_spots))
-
-
-@rule
 def forget(memory: Memory) -> None:
     """A new episode: nothing was seen, nothing done."""
     memory.turn = 0
@@ -289,33 +284,6 @@ def remember(world: World, memory: Memory, action: int, seen: Any) -> None:
             elif shown == EXPLOIT_SEEN:
                 memory.exploit_turn[host] = memory.turn
                 memory.exploits[host] = min(MANY, memory.exploits[host] + 1)
-
-
-@rule
-def is_same_memory(one: Memory, other: Memory) -> bool:
-    """Whether two memories will always show the same, if the same happens to both."""
-    for host in range(len(one.decoys)):
-        if (
-            one.scan_turn[host] != other.scan_turn[host]
-            or one.exploit_turn[host] != other.exploit_turn[host]
-            or one.remove_turn[host] != other.remove_turn[host]
-            or one.restore_turn[host] != other.restore_turn[host]
-            or one.exploits[host] != other.exploits[host]
-            or one.decoys_found[host] != other.decoys_found[host]
-        ):
-            return False
-    is_same = one.last_action == other.last_action and one.style == other.style
-    return is_same and is_same_to_belief(one, other)
-
-
-@rule
-def is_same_to_belief(one: Memory, other: Memory) -> bool:
-    """The same, of what a `belief` observation shows of a memory."""
-    for host in range(len(one.decoys)):
-        is_restored, is_other = one.restore_turn[host] > 0, other.restore_turn[host] > 0
-        if one.decoys[host] != other.decoys[host] or is_restored != is_other:
-            return False
-    return one.turn == other.turn
 
 
 @rule
