@@ -99,12 +99,12 @@ COMMANDS = {
         "phalanx verify --json equal.json",
     ),
     "scenario": Command(
-        "Show a network file: hosts, who reaches whom, actions, and what cannot happen there.",
+        "Show what a scenario file says, and what cannot happen in it.",
         "cli.scenario:ScenarioConfig",
         "phalanx scenario my_network.yaml --actions",
     ),
     "record": Command(
-        "Play the original with a scenario, and write games that `phalanx verify` replays.",
+        "Play the original, where it is installed, and write what happened for phalanx to replay.",
         "cli.record:RecordConfig",
         "phalanx record --scenario my_network.yaml --red-agent meander --out recorded",
     ),
