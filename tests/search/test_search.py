@@ -473,7 +473,7 @@ GP = ("--exhaustive", "false")
         (["--learners", "0"], "learners must be from 1 to 100"),
         (["--learners", "2", "--shard", "1/2"], "leave out --shard and --runner ray"),
         (["--learners", "2", "--start-from", "x"], "--start-from gives one network"),
-        (["--thresholds", "0.5", "2"], "thresholds are shares of all fixes, from 0 to 1; got 2"),
+        (["--thresholds", "0.5", "2"], "thresholds must be from 0 to 1, got 2"),
         ([*GP, "--thresholds", "0.5"], "--thresholds is for --exhaustive searches"),
         (["--ask", "defender,users"], "unknown unit type 'users'"),
         (["--red-agent", "b_line,nobody"], "unknown red agent 'nobody'"),

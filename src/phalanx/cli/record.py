@@ -3,11 +3,12 @@
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 from phalanx.cage2.rules.scenario import RED_AGENTS
 from phalanx.cage2.settings import MAX_HORIZON
 from phalanx.errors import ConfigError, choices
-from phalanx.settings.fields import checked
+from phalanx.settings.fields import Within, checked
 
 
 @checked
@@ -19,11 +20,11 @@ class RecordConfig:
     """a file in the original's format or in the short form, or cage2"""
     red_agent: str = "b_line"
     """the original's own: b_line, meander or sleep"""
-    episodes: int = 10
+    episodes: Annotated[int, Within(1, 10_000)] = 10
     """how many games; five scripts of blue take turns"""
-    horizon: int = 100
+    horizon: Annotated[int, Within(1, MAX_HORIZON)] = 100
     """turns of each"""
-    seed: int = 0
+    seed: Annotated[int, Within(0, 2**32 - 1)] = 0
     """game k is that of random.seed(seed + k)"""
     out: Path = Path("recorded")
     """a new folder"""
@@ -31,9 +32,6 @@ class RecordConfig:
     def __post_init__(self) -> None:
         if self.red_agent not in RED_AGENTS:
             raise ConfigError(choices("red agent of the original", self.red_agent, RED_AGENTS))
-        for name, most in (("episodes", 10_000), ("horizon", MAX_HORIZON)):
-            if not 1 <= getattr(self, name) <= most:
-                raise ConfigError(f"{name} must be from 1 to {most}, got {getattr(self, name)}")
         if self.out.exists():
             raise ConfigError(f"{self.out} exists already; give --out a new folder")
 

@@ -83,7 +83,7 @@ class SearchConfig(TrainConfig):
     """episodes by which each learner is judged with each order, beyond the budget: --exhaustive"""
     measure_episodes: Annotated[int, Within(2, 10**7), IN_TURN] = 250
     """... by which an order is measured with each learner, if not all orders are"""
-    thresholds: tuple[float, ...] = ()
+    thresholds: Annotated[tuple[float, ...], Within(0, 1)] = ()
     """also train learners for these compliance thresholds: what obedience costs"""
     max_episodes: Annotated[int, Within(0, 10**9), IN_TURN] = 2000
     """training that an order may get of its own before it is measured"""
@@ -169,9 +169,6 @@ class SearchConfig(TrainConfig):
         if self.total_episodes is None:
             each = 60_000 * int(self.learners) if self.judges_all else 100_000
             object.__setattr__(self, "total_episodes", each)
-        bad = [one for one in self.thresholds if not 0 <= one <= 1]
-        if bad:
-            raise ConfigError(f"thresholds are shares of all fixes, from 0 to 1; got {bad[0]:g}")
         if self.thresholds and (self.alignment != "gate" or not self.judges_all):
             raise ConfigError("--thresholds is for --exhaustive searches with --alignment gate")
         if self.ask is not None:
