@@ -3,6 +3,7 @@
 import logging
 import os
 import secrets
+import signal
 import socket
 import sys
 import webbrowser
@@ -53,12 +54,15 @@ class Served:
 def run(config: UiConfig, say: Callable[[str], None] = print) -> None:
     """The command: listens, says where, opens a browser, answers until Ctrl-C."""
     served = Served(config.folder, config.port)
+    # Ctrl-C before the server's own handler is there: it ends as soon as it has begun
+    before = signal.signal(signal.SIGINT, lambda *_: served.end())
     try:
         say(f"phalanx ui: {served.address}  (Ctrl-C ends it)")
         if not config.no_open and _has_screen():
             Thread(target=webbrowser.open, args=(served.address,), daemon=True).start()
         served.run()
-    except KeyboardInterrupt:  # before it listens, or after it has ended well
+    finally:
+        signal.signal(signal.SIGINT, before)
         served.socket.close()
 
 
