@@ -40,20 +40,23 @@ def record(
     seed: int = 0,
     on_episode: Callable[[int], None] = lambda done: None,
 ) -> None:
-    """Play the original with this very file, and write what happened into a new folder."""
+    """Play the original with this very file, and write what happened into a new folder.
+
+    Nothing is written before all games are played.
+    """
     scenario = read_scenario(file)
     check_attackers(scenario, [red_agent])
     rules = installed_rules()
-    out.mkdir(parents=True)
-    shutil.copyfile(file, out / SCENARIO_FILE)
-    if (file.parent / "images").is_dir():
-        shutil.copytree(file.parent / "images", out / "images")
     game = challenge(red_agent, file)
     played = []
     for episode in range(episodes):
         policy = BluePolicy(POLICIES[episode % len(POLICIES)], scenario, seed + episode)
         played.append(_play(game, scenario, policy, horizon, seed + episode))
         on_episode(episode + 1)
+    out.mkdir(parents=True)
+    shutil.copyfile(file, out / SCENARIO_FILE)
+    if (file.parent / "images" / "images.yaml").is_file():
+        shutil.copytree(file.parent / "images", out / "images")
     name = CHALLENGE_NAMES[RED_AGENTS.index(red_agent)]
     arrays = _arrays(played, horizon) | {"ep_red": np.full(episodes, RED_AGENTS.index(red_agent))}
     np.savez_compressed(out / f"{name}.npz", **arrays)

@@ -1,6 +1,7 @@
 """What cannot be played is refused in one line that names the key."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -111,3 +112,39 @@ def test_attackers_that_would_stop_with_an_error_in_the_original(tmp_path: Path)
     path.write_text(SHORT.replace("red_starts_on: User0", "red_starts_on: Enterprise0"))
     with pytest.raises(ConfigError, match=r"meander cannot play .* must not be named Enterprise0"):
         check_attackers(read_scenario(path), ["meander"])
+
+
+@pytest.mark.parametrize("form", ["short", "original"])
+def test_anything_anywhere_is_refused_in_one_line_or_played(tmp_path: Path, form: str) -> None:
+    whole = yaml.safe_load(SHORT) if form == "short" else in_original_form(CAGE2)
+    path, lines = tmp_path / "net.yaml", []
+    for k, place in enumerate(places(whole)):
+        changed = deepcopy(whole)
+        part = changed
+        for key in place[:-1]:
+            part = part[key]
+        part[place[-1]] = (None, 7, [["x"]], {"x": 1}, "x")[k % 5]
+        path.write_text(yaml.safe_dump(changed, sort_keys=False))
+        try:
+            read_scenario(path)
+        except ConfigError as error:
+            lines.append(str(error))
+    assert len(lines) > 10
+    assert not any("\n" in line for line in lines)
+
+
+def places(content: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Of every value in a file; of lists, the first."""
+    if isinstance(content, dict):
+        for key, value in content.items():
+            yield (*place, key)
+            yield from places(value, (*place, key))
+    elif isinstance(content, list) and content:
+        yield (*place, 0)
+        yield from places(content[0], (*place, 0))
+
+
+def test_names_are_as_they_stand_in_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "net.yaml"
+    path.write_text(SHORT.replace("User1", "'7'").replace("  '7':", "  7:"))
+    assert read_scenario(path).host_names == ("User0", "7", "Enterprise0")

@@ -49,6 +49,14 @@ class Keys:
             refuse(self, key, f"must be a list, got {_short(content)}")
         return list(content)
 
+    def names(self, key: str, unsaid: Any = None) -> list[str]:
+        """The list of names under a key."""
+        names = self.items(key, unsaid)
+        for name in names:
+            if not isinstance(name, str):
+                refuse(self, key, f"must be a list of names, got {_short(name)} in it")
+        return names
+
     def whole(self, key: str) -> int:
         content = self.needed(key)
         if not isinstance(content, int) or isinstance(content, bool) or content < 0:
@@ -85,7 +93,7 @@ def _short(content: object) -> str:
 
 
 class _Loader(yaml.SafeLoader):
-    """Plain data; a key that is given twice is refused, not overwritten."""
+    """Plain data; keys are names as they stand there, and none is given twice."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
         seen: set[str] = set()
@@ -96,6 +104,7 @@ class _Loader(yaml.SafeLoader):
                 line = key.start_mark.line + 1
                 raise yaml.YAMLError(f"{key.value} is given twice (line {line})")
             seen.add(key.value)
+            key.tag = "tag:yaml.org,2002:str"
         return super().construct_mapping(node, deep)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from phalanx.cage2.rules.scenario import HOST_VERBS, Image
 from phalanx.cage2.scenario.images import IMAGES, ROOTS, SERVICE, read_image
 from phalanx.cage2.scenario.keys import Keys, read_keys, refuse
+from phalanx.cage2.scenario.members import read_members
 from phalanx.cage2.scenario.plan import (
     ALL_PORTS,
     CLOSED,
@@ -61,25 +62,14 @@ def _home(host: str, subnets: Mapping[str, tuple[str, ...]]) -> str:
 
 
 def _subnets(keys: Keys, hosts: Keys) -> dict[str, tuple[str, ...]]:
-    """The hosts of each subnet; every host must be in one."""
-    subnets: dict[str, tuple[str, ...]] = {}
-    homes: dict[str, str] = {}
-    for name in keys.part("Subnets").content:
-        part = keys.part("Subnets").part(name)
-        members = tuple(part.items("Hosts"))
-        for host in members:
-            if host not in hosts.content:
-                refuse(part, "Hosts", choices("host", host, map(str, hosts.content)))
-            if host in homes:
-                refuse(part, "Hosts", f"{host} is in {homes[host]} already; one subnet a host")
-            homes[host] = str(name)
-        room = _addresses(part.whole("Size"))
+    """The hosts of each subnet, which must have an address for each."""
+    parts = keys.part("Subnets")
+    subnets, _homes = read_members(parts, "Hosts", hosts)
+    for name, members in subnets.items():
+        room = _addresses(parts.part(name).whole("Size"))
         if len(members) > room:
-            refuse(part, "Size", f"has {room} addresses for {len(members)} hosts; make it larger")
-        subnets[str(name)] = members
-    for host in hosts.content:
-        if host not in homes:
-            refuse(hosts, str(host), "is in no subnet")
+            why = f"has {room} addresses for {len(members)} hosts; make it larger"
+            refuse(parts.part(name), "Size", why)
     return subnets
 
 
@@ -205,7 +195,8 @@ def _check_blue(blue: Keys, images: Mapping[str, Image]) -> None:
     for host in images:
         if host not in watched:
             refuse(blue, "starting_sessions", f"no session of {server} on {host}: blue is blind")
-        if told.get(host, {}).get("Interfaces") != "All" or "System info" not in told.get(host):
+        part = told.part(host)
+        if part.get("Interfaces") != "All" or "System info" not in part.content:
             refuse(told, host, "Interfaces: All and System info: All are needed")
 
 
@@ -225,7 +216,7 @@ def _check_allowed(agents: Keys, subnets: Mapping[str, Any]) -> None:
 
 def _verbs(blue: Keys) -> tuple[str, ...]:
     """Blue's actions, in the order of the file."""
-    verbs = tuple(blue.items("actions"))
+    verbs = tuple(blue.names("actions"))
     for verb in verbs:
         if verb not in VERBS_OF_ALL:
             refuse(blue, "actions", choices("action", verb, VERBS_OF_ALL))

@@ -19,6 +19,7 @@ from typing import Any
 from phalanx.cage2.rules.scenario import Image
 from phalanx.cage2.scenario.images import IMAGES
 from phalanx.cage2.scenario.keys import Keys, refuse
+from phalanx.cage2.scenario.members import read_members
 from phalanx.cage2.scenario.plan import ALL_PORTS, CLOSED, GATED, HostPlan, Scenario, Way
 from phalanx.errors import choices
 
@@ -30,21 +31,9 @@ def read_short(keys: Keys) -> Scenario:
     """A file with red_starts_on, hosts and subnets."""
     keys.only("red_starts_on", "hosts", "subnets")
     hosts, parts = keys.part("hosts"), keys.part("subnets")
-    subnets: dict[str, tuple[str, ...]] = {}
-    homes: dict[str, str] = {}
-    for name in parts.content:
-        part = parts.part(name)
-        part.only("hosts", "access")
-        subnets[name] = tuple(part.items("hosts"))
-        for host in subnets[name]:
-            if host not in hosts.content:
-                refuse(part, "hosts", choices("host", host, map(str, hosts.content)))
-            if host in homes:
-                refuse(part, "hosts", f"{host} is in {homes[host]} already; one subnet a host")
-            homes[host] = name
-    for host in hosts.content:
-        if host not in homes:
-            refuse(hosts, str(host), "is in no subnet")
+    subnets, homes = read_members(parts, "hosts", hosts)
+    for name in subnets:
+        parts.part(name).only("hosts", "access")
     start = keys.text("red_starts_on")
     if start not in homes:
         refuse(keys, "red_starts_on", choices("host", start, homes))
@@ -63,7 +52,7 @@ def read_short(keys: Keys) -> Scenario:
 def _host(name: str, keys: Keys, homes: Mapping[str, str]) -> HostPlan:
     keys.only("image", "value", "service_value", "points_to")
     image: Image = keys.choice("image", IMAGES)
-    pointed = keys.items("points_to", ())
+    pointed = keys.names("points_to", ())
     for other in pointed:
         if other not in homes:
             refuse(keys, "points_to", choices("host", other, homes))
