@@ -10,12 +10,13 @@ it goes on where it was. `--scale 0.01` plays a hundredth of all episodes, to tr
 import json
 import shutil
 from argparse import ArgumentParser
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 
 from phalanx.machine import describe_hardware, describe_versions
 from phalanx.search.answer import known_of
@@ -32,8 +33,10 @@ ATTACKERS = ("b_line", "meander")
 SUBSETS = 20  # decisions by five of the many learners of `coverage`
 KEPT = ("config.yaml", "summary.json", "decision.json", "measured.csv", "search.csv")
 KINDS: dict[str, dict[str, Any]] = {
-    # The decision as it is made by default, twice: five learners, and five others.
+    # The decision as it is made by default.
     "exhaustive": {},
+    # The same by five other learners, and nothing else.
+    "repeat": {"baseline": False, "finish_share": 0.0, "confirm_episodes": 100},
     # A third of its budget; the winner beside the same learner without workflows.
     "third": {"exhaustive": False, "total_episodes": 100_000},
     # Many learners, of which any five make a decision, and the others are the truth.
@@ -68,12 +71,12 @@ def jobs() -> Iterator[Job]:
         for red in ATTACKERS:
             yield Job("third", red, RULES[0], seed)
             if seed == 1:
-                yield Job("exhaustive", red, RULES[0], 1)
+                yield Job("repeat", red, RULES[0], 1)
     for red in ATTACKERS:
         yield Job("coverage", red, RULES[0], 0)
     for red in ATTACKERS:
         for seed in (0, 1):
-            yield Job("exhaustive", red, RULES[1], seed)
+            yield Job("repeat", red, RULES[1], seed)
     yield Job("obedience", "b_line", RULES[0], 0)
     yield Job("obedience", "meander", RULES[0], 0)
     yield Job("exhaustive", "b_line,meander", RULES[0], 0)
@@ -152,16 +155,17 @@ def read(folder: Path) -> None:
     for red in ATTACKERS:
         for rules in RULES:
             mine = [k for k in lines if k["red_agent"] == red and k["rules"] == rules]
-            whole = [line for line in mine if line["kind"] == "exhaustive"]
+            whole = [line for line in mine if line["kind"] in ("exhaustive", "repeat")]
             for line in whole:
                 print(f"{line['name']}: {line['seconds']:.0f} s; " + " ".join(line["in_words"]))
             if len(whole) > 1:
                 tell_repeated(whole[0], whole[1])
+                tell_coverage([folder / line["name"] for line in whole])
             third = [line for line in mine if line["kind"] == "third"]
             if third:
                 tell_third(third, whole)
             if any(line["kind"] == "coverage" for line in mine):
-                tell_coverage(folder / f"coverage-{red}-{rules}-0")
+                tell_coverage([folder / f"coverage-{red}-{rules}-0"])
 
 
 def tell_repeated(one: dict[str, Any], other: dict[str, Any]) -> None:
@@ -189,21 +193,20 @@ def tell_third(third: list[dict[str, Any]], whole: list[dict[str, Any]]) -> None
         )
 
 
-def tell_coverage(folder: Path) -> None:
-    """Decisions by any five learners, beside what all others say."""
-    import yaml
-
-    settings = yaml.safe_load((folder / "config.yaml").read_text())
-    config = SearchConfig(**settings)
-    rows = read_rows(folder / "measured.csv")
-    many, dice = int(config.learners), np.random.default_rng(0)
+def tell_coverage(folders: Sequence[Path]) -> None:
+    """Decisions by any five learners of these searches, beside what all their others say."""
+    settings = yaml.safe_load((folders[0] / "config.yaml").read_text())
+    config, rows = SearchConfig(**settings), []
+    for k, folder in enumerate(folders):
+        rows += [replace(row, learner=row.learner + 100 * k)
+                 for row in read_rows(folder / "measured.csv")]  # fmt: skip
+    learners, dice = sorted({row.learner for row in rows}), np.random.default_rng(0)
     held, inside, sizes = [], [], []
     for _ in range(SUBSETS):
-        chosen = set((1 + dice.permutation(many)[:5]).tolist())
-        small = known(config, [row for row in rows if row.learner in chosen])
-        rest = known(config, [row for row in rows if row.learner not in chosen])
-        numbers, estimate = small
-        truth = dict(zip(rest[0].tolist(), rest[1].mean.tolist(), strict=True))
+        chosen = set(dice.permutation(learners)[:5].tolist())
+        numbers, estimate = known(config, [row for row in rows if row.learner in chosen])
+        others, rest = known(config, [row for row in rows if row.learner not in chosen])
+        truth = dict(zip(others.tolist(), rest.mean.tolist(), strict=True))
         common = [k for k, number in enumerate(numbers.tolist()) if number in truth]
         if not common:
             continue
@@ -214,9 +217,9 @@ def tell_coverage(folder: Path) -> None:
         inside.append(bool(((found.low <= cost + 1e-9) & (cost <= found.high + 1e-9)).all()))
         sizes.append(int(found.may_be_best.sum()))
     print(
-        f"  coverage, {SUBSETS} decisions by 5 of {many} learners: best of the other {many - 5} in "
-        f"the set in {sum(held)}, all costs within bounds in {sum(inside)}; sets of "
-        f"{min(sizes)} to {max(sizes)}"
+        f"  coverage, {SUBSETS} decisions by 5 of {len(learners)} learners: best of the other "
+        f"{len(learners) - 5} in the set in {sum(held)}, all costs within bounds in {sum(inside)}; "
+        f"sets of {min(sizes)} to {max(sizes)}"
     )
 
 

@@ -27,6 +27,8 @@ def write_api(folder: Path) -> None:
         warnings.simplefilter("error")
         # A folder without __all__ names its files too, so that most are named twice.
         warnings.filterwarnings("ignore", message="The module specification .* already been added")
+        # Fields that a TypedDict has from several others stand nowhere else; they are shown anyway.
+        warnings.filterwarnings("ignore", message="Cannot determine where .* is taken from")
         pdoc.pdoc(*modules, output_directory=folder)
     for page in folder.rglob("*.html"):
         page.write_text(without_dead_links(page.read_text()))

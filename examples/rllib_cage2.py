@@ -49,7 +49,9 @@ def main() -> None:
     )
     if args.algo == "ppo":
         config = config.training(minibatch_size=min(512, args.batch_size), num_epochs=4)
-    else:  # it would ask the runners again and again, and take a core from them for that
+    else:
+        config = config.learners(num_learners=0)  # a small network learns in this process
+        # It would ask the runners again and again, and take a core from them for that.
         config = config.training(timeout_s_sampler_manager=1.0)
 
     algo = config.build_algo()

@@ -27,7 +27,7 @@ def run_example(name: str, flags: str, marked: Marked) -> str:
         env=marked.env,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=1800,
         check=False,
     )
     assert ran.returncode == 0, ran.stderr[-3000:]

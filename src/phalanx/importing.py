@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import module_from_spec, spec_from_file_location
 from types import FrameType, ModuleType
 from typing import Any
 
@@ -16,18 +17,51 @@ GIVEN = "function "  # begins the name of one that cannot be imported: no enviro
 
 
 def find_named(what: str, name: str) -> Any:
-    """What the user names as `module:factory`: a defender, a network; one line if it is not there.
+    """What the user names as `module:factory` or `file.py:factory`: a defender, a network, an
+    attacker; one line if it is not there.
 
     what: how the line calls it, such as `--network`. Files of the current folder are found too,
     after all that is installed: the command `phalanx` has only its own folder on the path.
     """
-    place, _, factory = name.partition(":")
+    place, _, factory = name.rpartition(":")
     try:
+        if place.endswith(".py"):
+            return getattr(import_file(place), factory)
         return getattr(import_from(os.getcwd(), place), factory)
     except (ImportError, AttributeError, ValueError) as error:
         raise ConfigError(
-            f"cannot find {what} {name} ({error}); give module:factory, importable from here"
+            f"cannot find {what} {name} ({error}); give module:factory, importable from here, or "
+            "file.py:factory"
         ) from None
+
+
+def import_file(file: str) -> ModuleType:
+    """A Python file as a module; what lies beside it can be imported there. Once in a process.
+
+    It takes no module's name: another `my_red` that is imported later is found where it lies.
+    """
+    path = os.path.realpath(file)
+    if not os.path.isfile(path):
+        raise ConfigError(f"there is no file {file!s:.200}")
+    if path not in _of_files:
+        name = f"{os.path.basename(path)} ({len(_of_files)})".replace(".", "_")
+        spec = spec_from_file_location(name, path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = module_from_spec(spec)
+        look_for(os.path.dirname(path), [])
+        _beside(os.path.dirname(path)).found.add(name)
+        sys.modules[name] = module
+        try:
+            spec.loader.exec_module(module)
+        except BaseException:
+            del sys.modules[name]
+            raise
+        _of_files[path] = module
+    return _of_files[path]
+
+
+_of_files: dict[str, ModuleType] = {}  # by path
 
 
 def import_from(folder: str, module: str) -> ModuleType:
@@ -74,12 +108,16 @@ class Beside(MetaPathFinder):
 
 def look_for(folder: str, names: Sequence[str]) -> None:
     """Let modules of these names be found in a folder, if they are nowhere else."""
+    _beside(folder).named.update(names)
+
+
+def _beside(folder: str) -> Beside:
     beside = [finder for finder in sys.meta_path if isinstance(finder, Beside)]
     here = next((finder for finder in beside if finder.folder == folder), None)
     if here is None:
         here = Beside(folder)
         sys.meta_path.append(here)
-    here.named.update(names)
+    return here
 
 
 def _importing() -> str:

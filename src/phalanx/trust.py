@@ -10,7 +10,8 @@ from phalanx.importing import GIVEN
 
 BUILT_IN = ("cage2", "cyborg")
 Settings = Mapping[str, Any]  # plain values by name, as files have them
-NAMES_CODE = ("env", "network")  # settings that import something
+NAMES_CODE = ("env", "network", "simulator")  # settings that import something
+IN_THE_GAME = ("red_agent", "reward")  # ... only where the game goes on that they are settings of
 
 
 def check_named(
@@ -31,7 +32,7 @@ def check_named(
             raise ConfigError(
                 f"{where} names the {name} {str(value)[:80]!r}, which is code of yours or "
                 "another's: a file never decides what runs. If you trust it, name it too: "
-                + how.format(name, str(value)[:80])
+                + how.format(name.replace("_", "-"), str(value)[:80])
             )
 
 
@@ -59,7 +60,7 @@ def say_where(settings: Settings, asked: Settings, where: Path | str) -> None:
 
 def asked_again(settings: Settings) -> str:
     """What has to be named again to continue a run with these settings, as flags."""
-    again = _code_of(settings)
+    again = _code_of(settings, (*NAMES_CODE, *IN_THE_GAME))
     if settings.get("ray_address") is not None:
         again["ray_address"] = settings["ray_address"]
     return "".join(f" --{name.replace('_', '-')} {value}" for name, value in again.items())
@@ -78,6 +79,11 @@ def _is_no_module(teacher: object) -> bool:
     return ":" not in str(teacher) or Path(str(teacher)).exists()
 
 
+def _is_built_in(name: object) -> bool:
+    """A simulator: phalanx itself, or the original. Attackers: phalanx's own."""
+    return ":" not in str(name)
+
+
 def _is_known(env: object) -> bool:
     """Built in, or registered with Gymnasium by what is imported already."""
     if env in BUILT_IN or str(env).startswith(GIVEN):  # which names nothing that could be run
@@ -87,4 +93,10 @@ def _is_known(env: object) -> bool:
     return isinstance(env, str) and ":" not in env and env in gymnasium.registry
 
 
-NAMES_NONE = {"env": _is_known, "teacher": _is_no_module}  # whether a value of these names no code
+NAMES_NONE = {
+    "env": _is_known,
+    "network": lambda name: name == "hosts",
+    "teacher": _is_no_module,
+    "simulator": _is_built_in,
+    "red_agent": _is_built_in,
+}  # whether a value of these names no code

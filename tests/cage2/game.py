@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 
 from phalanx.cage2.batch import Batch
-from phalanx.cage2.rules.attackers import RED_ACTIONS
 from phalanx.cage2.rules.batch_turn import LOG, allocate, begin_episodes, replay_turn
 from phalanx.cage2.rules.mind import NO_MINDS
 from phalanx.cage2.rules.network import LOADED, NETWORK, TRUE
 from phalanx.cage2.rules.observation import NUM_BITS
+from phalanx.cage2.rules.red_actions import RED_ACTIONS
 from phalanx.cage2.rules.scenario import (
     ALL_RED_AGENTS,
     DECOYS,
@@ -115,10 +115,16 @@ class Game:
     # --- playing --------------------------------------------------------------------------------
 
     def turn(
-        self, blue: str = "Sleep", exploit: str = "", detected: bool = True, target: str = ""
+        self,
+        blue: str = "Sleep",
+        exploit: str = "",
+        detected: bool = True,
+        target: str = "",
+        green: str = "",
     ) -> "Game":
-        """Play one turn: blue's action, and how the dice fall where red needs them."""
-        loaded = np.array([[LOADED, LOADED, 0 if detected else LOADED - 1]], np.int64)
+        """Play one turn: blue's action, how the dice fall for red, what green scans."""
+        scanned = HOSTS.index(green) if green else -1
+        loaded = np.array([[LOADED, LOADED, 0 if detected else LOADED - 1, scanned]], np.int64)
         loaded[0, 0] += HOSTS.index(target) if target else 0
         loaded[0, 1] += EXPLOITS.index(exploit) if exploit else 0
         action = np.array([action_index(*blue.split())])

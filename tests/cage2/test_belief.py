@@ -116,10 +116,15 @@ def test_it_is_what_plain_enumeration_of_all_dice_gives(
             assert beliefs[i].surprises == 0
 
 
-@pytest.mark.parametrize("prior", [MIXED, NEW, {"coin": 0.6, "meander": 0.4}])
-def test_the_truth_is_among_the_states_as_often_as_its_weight_says(prior: dict[str, float]) -> None:
-    games = Batch(60, red_agent=prior, horizon=60, seed=5, num_threads=1)
-    beliefs = BeliefBatch(60, red_agents=prior, horizon=60)
+@pytest.mark.parametrize(
+    ("prior", "green"),
+    [(MIXED, 0.0), (NEW, 0.0), ({"coin": 0.6, "meander": 0.4}, 0.0), (MIXED, 1.0)],
+)
+def test_the_truth_is_among_the_states_as_often_as_its_weight_says(
+    prior: dict[str, float], green: float
+) -> None:
+    games = Batch(60, red_agent=prior, horizon=60, seed=5, num_threads=1, green=green)
+    beliefs = BeliefBatch(60, red_agents=prior, horizon=60, green=green)
     rng = np.random.default_rng(1)
     chances: list[float] = []
     true: list[bool] = []
@@ -135,7 +140,7 @@ def test_the_truth_is_among_the_states_as_often_as_its_weight_says(prior: dict[s
                 chances.append(weights[k])
                 true.append(states[k] == truth)
     assert not beliefs.beliefs.standing["surprises"].any()
-    assert "coin" in prior or not beliefs.beliefs.standing["dropped"].any()
+    assert "coin" in prior or green or not beliefs.beliefs.standing["dropped"].any()
     # 1 in 1000 is beyond 29.6, and turns of one game are not independent
     assert chi_square(np.array(chances), np.array(true)) < 3 * 29.6
 
@@ -243,3 +248,40 @@ def test_one_belief_by_itself() -> None:
     assert abs((drawn["red"] == ALL_RED_AGENTS.index("meander")).mean() - 0.75) < 0.06
     belief.begin()
     assert belief.states["turn"].tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(
+    "name", ["more_users", "green"]
+)  # the first has 17 hosts, whose bits fill two words
+def test_a_belief_follows_games_of_another_network(name: str) -> None:
+    scenario = Path(__file__).parent.parent / "scenarios" / f"{name}.yaml"
+    batch = Batch(8, red_agent=MIXED, observation="belief", prior=MIXED, scenario=scenario, seed=3)
+    batch.begin()
+    beliefs = BeliefBatch(8, red_agents=MIXED, scenario=scenario)
+    hosts, dice = len(batch.scenario.hosts), np.random.default_rng(3)
+    inside, standing = batch.minds.beliefs, range(8)
+    assert inside is not None
+    for _ in range(25):
+        actions = dice.integers(batch.num_actions, size=8)
+        batch.play(actions)
+        beliefs.observe(actions, batch.shown.obs[:, : 4 * hosts])
+        for i in standing:
+            side, count = inside.standing[i]["side"], inside.standing[i]["count"]
+            assert beliefs[i].weights.tolist() == inside.weights[i, side, :count].tolist()
+    for i in standing:
+        truth = batch.nets[i]["sessions"]
+        assert beliefs[i].weights[beliefs[i].states["sessions"] == truth].sum() > 0
+        marginals = beliefs[i].marginals()
+        assert marginals["root"].shape == marginals["line_target"].shape == (hosts,)
+
+
+def test_a_belief_is_about_one_network() -> None:
+    with pytest.raises(ConfigError, match="which of them is played: give one file"):
+        Belief(scenario="random:seed=1,networks=3")
+    with pytest.raises(ConfigError, match=r"b_line cannot play on scenario other_start"):
+        folder = Path(__file__).parent.parent / "scenarios"
+        Belief(scenario=folder / "other_start.yaml", red_agents="b_line")
+    with pytest.raises(ConfigError, match=r"bits must have the shape \(1, 40\), got \(1, 52\)"):
+        Belief(scenario="random:seed=1,users=3,enterprise=3,op=3,network=0").observe(
+            0, np.zeros(52)
+        )

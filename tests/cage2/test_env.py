@@ -344,7 +344,7 @@ def test_threads_end_with_the_env() -> None:
     envs.step(np.zeros(64, int))
     envs.close()
     for hand in hands:
-        hand.join(timeout=5)
+        hand.join(timeout=120)
         assert not hand.is_alive()
 
 

@@ -205,7 +205,7 @@ def test_a_head_that_stays_away_ends_the_run_in_one_line_and_it_is_saved(tmp_pat
                 )
                 os.kill(head, signal.SIGKILL)
                 try:
-                    _, said = learner.communicate(timeout=60)
+                    _, said = learner.communicate(timeout=600)
                 finally:
                     marked.kill()
     *progress, last = said.splitlines()

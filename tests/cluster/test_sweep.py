@@ -278,7 +278,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
             env={**marked.env, "PYTHONPATH": str(Path(__file__).parents[2])},
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=1800,
             check=False,
         )
         yield Ran(ran, tmp_path / "s", marked)
@@ -373,7 +373,7 @@ def running() -> Iterator[tuple[str, Marked]]:
         assert ray.stdout is not None
         yield ray.stdout.readline().strip(), marked
         ray.stdin.close()
-        assert ray.wait(timeout=60) == 0
+        assert ray.wait(timeout=600) == 0
         assert marked.left() == []
 
 
@@ -400,7 +400,7 @@ def test_ctrl_c_keeps_what_is_there_and_leaves_a_foreign_ray_alone(
             assert sweep.poll() is None, sweep.communicate()
             time.sleep(0.2)
         sweep.send_signal(signal.SIGINT)
-        out, err = sweep.communicate(timeout=60)
+        out, err = sweep.communicate(timeout=600)
     assert sweep.returncode == 130, err
     *progress, last = err.splitlines()
     assert last == "stopped; phalanx train --resume continues a stopped trial"

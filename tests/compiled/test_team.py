@@ -169,7 +169,7 @@ def test_a_team_that_is_forgotten_ends_its_threads() -> None:
     assert len(hands) == 3
     del team
     for hand in hands:
-        hand.join(timeout=5)
+        hand.join(timeout=120)
         assert not hand.is_alive()
 
 

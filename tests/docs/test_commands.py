@@ -6,12 +6,14 @@ import sys
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from dataclasses import fields
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from phalanx.cli.commands import COMMANDS, main
+from phalanx.cli.train import show_results
 from phalanx.settings.flags import add_flags, flags_of
 from tests.docs.blocks import DOCUMENTS, ROOT, Block, blocks_of, marks_of
 
@@ -42,10 +44,15 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def workshop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """An empty folder as the current one, in which modules are found."""
+    """An empty folder as the current one, in which modules are found.
+
+    What is trained there is scored on a few episodes.
+    """
+    monkeypatch.setattr("phalanx.cli.train.show_results", partial(show_results, episodes=20))
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "tests").symlink_to(ROOT / "tests")
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
     before = set(sys.modules)
     yield tmp_path
     for name in set(sys.modules) - before:

@@ -24,6 +24,7 @@ from phalanx.cage2.rules.scenario import (
 )
 from phalanx.cli.commands import main
 from phalanx.cli.explain import explanations
+from phalanx.errors import ConfigError
 from phalanx.play.episodes import play_episodes
 from phalanx.play.evaluate_config import EvaluateConfig
 from phalanx.play.explain import (
@@ -82,6 +83,22 @@ def test_a_longer_recording_begins_with_the_shorter_one() -> None:
     long = record_episodes(config, "b_line", replace(player, at_once=16))
     assert (long.scored_root[:, :30] == short.scored_root).all()
     assert (long.returns[:30] == short.returns).all()
+
+
+def test_other_networks_are_told_of_by_their_own_names_and_prices() -> None:
+    scenario = str(Path(__file__).parents[1] / "scenarios" / "other_values.yaml")
+    config = ExplainConfig(
+        target="react-restore", episodes=40, horizon=30, scenario=scenario, red_agent=("meander",)
+    )
+    (player,) = open_players(config.played)
+    record = record_episodes(config, "meander", player)
+    parts = split_loss(record)
+    assert np.allclose(parts[0].sum(axis=1) + parts[1].sum(axis=1) + parts[2], -record.returns)
+    assert record.returns.min() < 0
+    assert [one.host for one in explain("meander", record).losses] == list(record.hosts)
+    many = ExplainConfig(target="sleep", episodes=2, scenario="random:seed=1")
+    with pytest.raises(ConfigError, match="is 256; give one of them"):
+        list(explanations(many))
 
 
 def test_each_cause_has_its_price() -> None:
@@ -202,7 +219,7 @@ def test_a_restore_is_judged_by_what_was_true_before_it() -> None:
 
 def test_shares_by_turn_cover_every_episode() -> None:
     record = recorded("random", "b_line", episodes=100, horizon=20)
-    kinds, acted_upon = by_turn(record.actions)
+    kinds, acted_upon = by_turn(record, len(record.actions))
     assert list(kinds) == list(KINDS)
     assert np.sum(list(kinds.values()), axis=0) == pytest.approx(1)
     acting = 1 - np.array(kinds["wait"])

@@ -205,7 +205,7 @@ def test_games_from_the_true_state_are_the_game_itself(kind: str, least: float) 
     batch = Batch(
         40, red_agent="meander", horizon=40, rules=RULES, observation=kind, seed=4, same_step=False
     )
-    states, saved = TrueStates(batch.kind, turns=3), []
+    states, saved = TrueStates(batch, turns=3), []
     for turn in range(12):
         if turn in (0, 5, 11):
             states.add(batch.nets[7], batch.minds, 7)

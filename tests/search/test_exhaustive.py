@@ -103,9 +103,10 @@ def test_a_decision_is_told_for_each_attacker_the_mixture_and_the_worst_case(
     for one, other, both in zip(*(side["orders"] for side in sides), strict=True):
         middle = [(a + b) / 2 for a, b in zip(one["by_learner"], other["by_learner"], strict=True)]
         assert both["by_learner"] == pytest.approx(middle, abs=1e-4)
+    assert decision["worst_case"] is not None
     worst = {order["workflow"]: order for order in decision["worst_case"]["orders"]}
     for number, order in worst.items():
-        costs = [side["orders"][number]["cost"] for side in sides[:2]]
+        costs = [side["orders"][number]["cost"] or 0.0 for side in sides[:2]]
         assert order["cost"] == max(costs)
         assert order["low"] <= order["cost"] <= order["high"]
     show_decision(decision)
@@ -222,21 +223,26 @@ def order(number: int, cost: float | None, **more: Any) -> dict[str, Any]:
 
 def test_words_say_what_may_be_best_what_cannot_be_followed_and_what_is_not_known() -> None:
     gain = {"mean": 0.12, "low": -0.4, "high": 0.64}
-    side: dict[str, Any] = {
+    side: Any = {
         "best": 0, "orders": [order(0, 0.0, minus_no_order=gain), order(1, 1.0), order(119, None)],
         "demands": [["user", "enterprise"]], "no_order": None, "positions": [],
     }  # fmt: skip
-    decision: dict[str, Any] = {
+    decision: Any = {
         "confidence": 0.95, "learners": 1, "against": {"b_line": side}, "worst_case": None
     }  # fmt: skip
     said = " ".join(in_words(decision))
     for words in (
-        "Against b_line 1 order of 2 may be the best one", "the others cost 1.00 to 1.00 points",
+        "Against b_line 1 order of 2 may be the best one", "the other costs 1.00 points",
         "1 order cannot be followed: those that have user before enterprise.",
         "minus the same learners without any order: +0.12 points (-0.40 to +0.64).",
         "luck of its training is not known",
     ):  # fmt: skip
         assert words in said
+    two = side | {"orders": [order(0, 0.0), order(1, 0.2), order(2, 0.5), order(3, 0.7)]}
+    said = " ".join(in_words(decision | {"against": {"b_line": two}}))
+    assert "2 orders of 4 may be the best one" in said
+    assert "the others cost 0.50 to 0.70 points. None of those that may be best costs more" in said
+    assert "more than 0.50 points." in said
     side["orders"][1] |= {"may_be_best": True}
     decision["learners"] = 5
     said = " ".join(in_words(decision))

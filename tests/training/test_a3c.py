@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,15 @@ def last_returns(run: Run) -> float:
     return float(np.mean([episode.total for episode in run.recent][-100:]))
 
 
+def until(returns: float) -> Callable[[Run], None]:
+    """Ends a run once its last hundred episodes have brought so much on average."""
+
+    def watch(run: Run) -> None:
+        run.enough = len(run.recent) >= 100 and last_returns(run) >= returns
+
+    return watch
+
+
 class Slow(odd_envs.Sleeps):
     """A third of a second for every step: a rollout takes ten."""
 
@@ -64,7 +74,8 @@ class Slow(odd_envs.Sleeps):
 def test_one_worker_and_two_learn_to_balance_the_pole(tmp_path: Path, workers: int) -> None:
     changes: dict[str, Any] = {"num_envs": 16 * workers, "hidden": (64, 64), "reward_scale": 0.1}
     changes |= {"total_steps": 250_000, "learning_rate": 3e-3}
-    run = train(config(tmp_path, env="CartPole-v1", num_workers=workers, **changes))
+    settings = config(tmp_path, env="CartPole-v1", num_workers=workers, **changes)
+    run = train(settings, on_update=until(400))
     assert last_returns(run) >= 400
 
 

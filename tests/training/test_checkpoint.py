@@ -32,7 +32,7 @@ FACTS: dict[str, Any] = {
     "config": {"env": "cage2", "hidden": [64, 64], "seed": 0},
     "updates": 3,
     "seconds": {"collect": 1.0, "learn": 2.0, "other": -0.5},
-    "recent": [[0, "b_line", 30, -1.5, 0, 0, 0, 0.0]],
+    "recent": [[0, "b_line", 30, -1.5, 0, 0, 0, 0.0, -31.5]],
     "tables": {"updates": 10, "episodes": 20},
 }
 THETA = np.arange(6, dtype=np.float32)
@@ -229,8 +229,8 @@ BAD: dict[str, Callable[[], Any]] = {
     "recent": lambda: [
         {},
         [1],
-        [[0] * 8],
-        [["0", "x", 1, 1, 0, 0, 0, 0]],
+        [[0] * 9],
+        [["0", "x", 1, 1, 0, 0, 0, 0, 0]],
         [FACTS["recent"][0]] * 3000,
     ],
     "tables": lambda: [
@@ -291,7 +291,7 @@ JUST_RIGHT: dict[str, Callable[[], Any]] = {
         {"a": True, "b": -1.5},
     ],
     "updates": lambda: [0, 2**62 - 1],
-    "recent": lambda: [[], [EPISODE] * 2000],
+    "recent": lambda: [[], [EPISODE] * 2000, [EPISODE[:8]]],  # of eight: before own returns
     "tables": lambda: [{"updates": 0, "episodes": 0}],
 }
 JUST_WRONG: dict[str, Callable[[], Any]] = {
@@ -302,7 +302,7 @@ JUST_WRONG: dict[str, Callable[[], Any]] = {
         {"a": "\0"},
     ],
     "updates": lambda: [2**62],
-    "recent": lambda: [[EPISODE] * 2001],
+    "recent": lambda: [[EPISODE] * 2001, [EPISODE[:7]], [[*EPISODE, 0.0]]],
     "tables": lambda: [{"updates": 0, "episodes": 0, "faults": 0}],
 }
 

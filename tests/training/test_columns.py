@@ -13,6 +13,7 @@ from phalanx.training.columns import EXPLAINED, SUMMARY, entry_for, keys_of
 SMALL = "--total-episodes 32 --n-envs 16 --horizon 10 --update-steps 10 --hidden 8"
 RUNS = {
     "with-workflow": f"{SMALL} --observation bits --workflow all",
+    "own-reward": f"{SMALL} --observation bits --reward tests.training.test_own_reward:one_less",
     "taught": f"{SMALL} --teacher react-restore --teacher-episodes 2 --teacher-steps 1",
     "impala": f"{SMALL} --algo impala --observation bits",
     "in-workers": "--env tests.odd_envs:Raises --n-envs 4 --num-workers 1 --total-steps 256 "

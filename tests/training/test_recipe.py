@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from phalanx.cage2.scenario.read import CAGE2_WORLDS
 from phalanx.learn.impala import Impala, ImpalaSettings
 from phalanx.learn.ppo import PPO, LossSettings, PPOSettings
 from phalanx.training.cage2_extension import Cage2Extension, restore_price, turn_weights
@@ -147,8 +148,8 @@ def test_sizes_of_networks_follow_what_is_shown() -> None:
     assert condition_size(told) == 2 + 25
     assert policy_sizes(told)["obs_size"] == 52 + 27
     assert policy_sizes(told)["truth_size"] > 0
-    assert not chosen_actions("useful").all()
-    assert chosen_actions("all").all()
+    assert not chosen_actions(TrainConfig(actions="useful"), CAGE2_WORLDS).all()
+    assert chosen_actions(TrainConfig(actions="all"), CAGE2_WORLDS).all()
     assert count_threads(TrainConfig(num_threads=3)) == 3
 
 

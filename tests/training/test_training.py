@@ -451,7 +451,7 @@ sys.exit(main(sys.argv[1:]))
 
 def test_a_full_disk_gets_one_line_and_loses_nothing_saved(tmp_path: Path) -> None:
     flags = f"""train --n-envs 64 --update-steps 20 --horizon 20 --hidden 8 --observation bits
-        --critic-truth false --output-dir {tmp_path} --name run --checkpoint-every 10"""
+        --critic-truth false --output-dir {tmp_path} --name run --checkpoint-every 10 --quiet"""
     ran = subprocess.run(
         [sys.executable, "-c", FULL_DISK, *flags.split()],
         capture_output=True,
@@ -460,8 +460,7 @@ def test_a_full_disk_gets_one_line_and_loses_nothing_saved(tmp_path: Path) -> No
         env={**os.environ, "PHALANX_CACHE_DIR": str(cache_folder().parent)},  # type: ignore[union-attr]
     )
     assert ran.returncode == 2
-    progress = ("training", "phalanx: compiling")
-    said = [line for line in ran.stderr.splitlines() if not line.startswith(progress)]
+    said = [line for line in ran.stderr.splitlines() if "compiling" not in line]
     assert len(said) == 1
     assert "cannot write" in said[0]
     assert "File too large" in said[0]
@@ -693,7 +692,7 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
     while time.monotonic() < deadline and not (table.exists() and table.stat().st_size > 400):
         time.sleep(0.1)
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=600)
     assert process.returncode == 130
     assert "--resume" in said
     assert "Traceback" not in said

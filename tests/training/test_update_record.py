@@ -23,7 +23,7 @@ from phalanx.training.update_record import Episode, UpdateRecord, added_up, epis
 
 
 def test_an_episode_without_a_workflow_followed_none() -> None:
-    assert Episode(3, "b_line", 30, -1.0) == (3, "b_line", 30, -1.0, 0, 0, 0, 0.0)
+    assert Episode(3, "b_line", 30, -1.0) == (3, "b_line", 30, -1.0, 0, 0, 0, 0.0, 0.0)
 
 
 def followed(*fixes: tuple[int, int]) -> dict[str, float]:
@@ -131,5 +131,5 @@ def test_returns_have_four_decimals() -> None:
 def test_only_where_a_workflow_is_followed_it_is_said_how_well() -> None:
     episodes = [Episode(0, "b_line", 30, -1.0, 0, 4, 3)]
     words = "compliance 75.0%, 4.0 fixes, 0% without"
-    assert Cage2Extension(TrainConfig(workflow="all")).in_words(episodes) == words
-    assert Cage2Extension(TrainConfig()).in_words(episodes) == ""
+    assert Cage2Extension(TrainConfig(workflow="all")).in_words(episodes) == {"workflow": words}
+    assert Cage2Extension(TrainConfig()).in_words(episodes) == {}

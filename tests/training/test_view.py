@@ -56,7 +56,7 @@ def running(**changes: Any) -> Any:
         source=SimpleNamespace(samplers=[SimpleNamespace(watch=watch)]),
         config=SimpleNamespace(total_steps=None, algo="ppo"),
         folder=SimpleNamespace(path=SimpleNamespace(name="first")),
-        extension=SimpleNamespace(kinds=kinds, in_words=lambda recent: ""),
+        extension=SimpleNamespace(kinds=kinds, in_words=lambda recent: {}),
     )
     run.__dict__.update(changes)
     return run
@@ -165,14 +165,17 @@ def test_samplers_that_play_ahead_have_a_line_of_their_own(clock: Clock) -> None
     assert drawn(viewed(clock, source=source))[3] == "samplers  simulator 70 % · other 30 %"
 
 
-def test_warnings_and_compliance_have_lines_too(clock: Clock) -> None:
+def test_what_the_game_adds_and_warnings_have_lines_too(clock: Clock) -> None:
     extension = SimpleNamespace(kinds=("b_line", "meander", "sleep", "coin"))
-    extension.in_words = lambda recent: "compliance 93.1%"
+    extension.in_words = lambda recent: {"reward": "mine -3 ± 1", "workflow": "compliance 93.1%"}
     view = viewed(clock, extension=extension, warnings=lambda: ["2 failures, see faults.csv"])
     assert drawn(view)[3:] == [
+        "reward    mine -3 ± 1",
         "workflow  compliance 93.1%",
         "warning   2 failures, see faults.csv",
     ]
+    assert "  mine -3 ± 1  compliance 93.1%  " in view.in_file()
+    assert "reward</th>" in view.in_cell()
     assert view.in_file().endswith("1:01 left  2 failures, see faults.csv")
 
 

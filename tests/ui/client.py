@@ -34,7 +34,7 @@ class Client:
     def ask(
         self, method: str, path: str, headers: dict[str, str], body: bytes | None = None
     ) -> Answer:
-        connection = http.client.HTTPConnection("127.0.0.1", self.served.port, timeout=120)
+        connection = http.client.HTTPConnection("127.0.0.1", self.served.port, timeout=600)
         try:
             connection.request(method, path, body, headers)
             answer = connection.getresponse()

@@ -117,7 +117,7 @@ def test_a_page_of_another_site_or_port_gets_nothing(client: Client, site: str) 
 def test_too_long_a_request_is_refused_before_it_is_read(client: Client) -> None:
     assert client.post("/api/nothing", b" " * MOST_BYTES).status == 404
     assert client.post("/api/nothing", b" " * (MOST_BYTES + 1)).status == 413
-    connection = http.client.HTTPConnection("127.0.0.1", client.served.port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", client.served.port, timeout=600)
     connection.putrequest("POST", "/api/nothing")
     for name, value in (
         ("x-phalanx-token", client.served.token),

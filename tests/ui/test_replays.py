@@ -7,11 +7,14 @@ from typing import Any
 import pytest
 
 from phalanx.agents import AGENTS
+from phalanx.cli.commands import main
 from phalanx.play.evaluate import evaluate
 from phalanx.ui.live_game import GameSettings, LiveGame
 from phalanx.ui.looked_back import looked_back
 from tests.show.run_folders import make_run
 from tests.ui.client import Client
+
+MORE_USERS = Path(__file__).parent.parent / "scenarios" / "more_users.yaml"
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +56,17 @@ def test_a_pick_with_what_if_says_how_it_was_chosen(client: Client) -> None:
     assert page.headers["content-disposition"] == 'attachment; filename="replay.html"'
     assert "sandbox" in page.headers["content-security-policy"]
     assert b"phalanx-trajectory" in page.body
+
+
+def test_a_run_of_another_network_is_played_on_it(client: Client, folder: Path) -> None:
+    small = "--total-episodes 32 --n-envs 16 --horizon 12 --hidden 16"
+    words = f"train --scenario {MORE_USERS} {small} --output-dir {folder} --name elsewhere"
+    assert main(words.split()) == 0
+    job = ready(client, policy="run/elsewhere", horizon=6, what_if=False)
+    told = client.get(f"/api/replays/{job['id']}").json
+    assert told["trajectory"]["scenario"]["name"] == "more_users"
+    assert len(told["trajectory"]["plays"][0]["states"]["access"][0]) == 17
+    assert told["picked"] == ""  # nothing to remark: it is where it was trained
 
 
 def test_a_run_and_an_agent_of_one_name_are_two_defenders(client: Client, folder: Path) -> None:

@@ -10,18 +10,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from phalanx.cage2.rules.attackers import ESCALATE, EXPLOIT, SCAN, SWEEP
+from phalanx.cage2.rules.red_actions import ESCALATE, EXPLOIT, SCAN, SWEEP
 from phalanx.errors import ConfigError, TraceError
 from phalanx.verify.replay import verify
 from phalanx.verify.traces import read_folder
 
 RECORDED = Path(__file__).parents[1] / "scenarios" / "recorded"
 NAMES = sorted(path.name for path in RECORDED.iterdir())
-OF_CAGE2S_SIZE = [name for name in NAMES if not name.startswith(("thirty", "more", "fewer"))]
+OF_CAGE2S_SIZE = [name for name in NAMES if not name.startswith(("thirty", "more", "fewer", "own"))]
 
 
 def test_there_are_games_of_every_scenario() -> None:
-    scenarios = {path.stem for path in RECORDED.parent.glob("*.yaml")}
+    files = [*RECORDED.parent.glob("*.yaml"), RECORDED.parent / "own_images" / "own_images.yaml"]
+    scenarios = {path.stem for path in files}
     assert {name.rsplit("-", 2)[0] for name in NAMES} == scenarios
 
 
@@ -32,7 +33,7 @@ def test_the_same_game_with_other_images_ways_prices_and_starts(name: str) -> No
     assert (result.mismatches, result.first_mismatch) == (0, None)
 
 
-def test_the_same_game_with_more_and_fewer_hosts() -> None:
+def test_the_same_game_with_more_and_fewer_hosts_and_images_of_one_s_own() -> None:
     """Uncompiled, since code is compiled for each number of hosts."""
     for name in set(NAMES) - set(OF_CAGE2S_SIZE):
         command = [sys.executable, "-m", "phalanx", "verify", str(RECORDED / name)]
@@ -79,6 +80,12 @@ def test_a_scenario_that_is_missing_is_named(tmp_path: Path) -> None:
     (copied / "scenario.yaml").unlink()
     with pytest.raises(ConfigError, match=r"cannot read .*scenario\.yaml"):
         verify(copied)
+
+
+def test_green_scans_in_its_recordings_and_only_there() -> None:
+    for name in NAMES:
+        (traces,) = read_folder(RECORDED / name)
+        assert (traces.steps["green"] > 0).any() == name.startswith("green"), name
 
 
 @pytest.mark.parametrize("name", NAMES)

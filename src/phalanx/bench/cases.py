@@ -18,7 +18,7 @@ from phalanx.errors import MissingError
 from phalanx.files import write_json
 from phalanx.machine import describe_machine
 
-Rows = Sequence[Mapping[str, Any]]
+Rows = Sequence[Mapping[str, object]]
 
 
 class Opened(NamedTuple):
@@ -28,13 +28,16 @@ class Opened(NamedTuple):
     facts: Callable[[], dict[str, Any]] = dict  # what else is known of it
 
 
+Open = Callable[[], AbstractContextManager[Opened]]
+
+
 @dataclass
 class Case:
     """One way to spend the time, and what it did in each round."""
 
     name: str
-    open: Callable[[], AbstractContextManager[Opened]]
-    labels: dict[str, Any] = field(default_factory=dict)  # the first columns of its row
+    open: Open
+    labels: dict[str, str | int] = field(default_factory=dict)  # the first columns of its row
     spent: list[Spent] = field(default_factory=list)
     facts: dict[str, Any] = field(default_factory=dict)  # known after the last round
 
@@ -53,7 +56,7 @@ class Case:
 SPEED_COLUMNS = {"case": "case", "median": "median:,.0f", "best": "best:,.0f"}
 
 
-def speed_row(case: Case) -> dict[str, Any]:
+def speed_row(case: Case) -> dict[str, str | float]:
     return {"case": case.name, "median": case.speed, "best": case.best_speed}
 
 
@@ -120,7 +123,7 @@ def report(
         write_json(config.json, result)
 
 
-def in_words(facts: Mapping[str, Any]) -> str:
+def in_words(facts: Mapping[str, object]) -> str:
     return ", ".join(f"{name} {value}" for name, value in facts.items())
 
 

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict, replace
 from functools import partial
-from typing import Any
 
 from phalanx.bench.cases import (
     SPEED_COLUMNS,
@@ -25,6 +24,7 @@ from phalanx.bench.scaling import Costs, plan, simulate
 from phalanx.bench.stepping import sampling, training
 from phalanx.cluster.ray import connected, import_ray
 from phalanx.display import progress_display
+from phalanx.learn.rollout import Rollout
 from phalanx.training.config import TrainConfig
 from phalanx.training.recipe import open_recipe
 
@@ -90,7 +90,7 @@ def measure_costs(config: TrainConfig, rounds: int) -> Costs:
         weights = recipe.learner.stepper.weights()
         (sampler,), ray = recipe.sampler.parts, import_ray()
 
-        def play() -> Any:
+        def play() -> Rollout:
             recipe.sampler.set_weights(weights, 0)
             return recipe.sampler.collect(shaped)
 

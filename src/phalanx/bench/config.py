@@ -28,6 +28,8 @@ class BenchConfig:
     """batch sizes of the simulator"""
     red_agent: Annotated[tuple[str, ...], SIM] = ("meander", "b_line")
     """attackers in the simulator"""
+    beside: Annotated[Path | None, SIM] = None
+    """measure the kernels of another checkout instead, in turn with these, by CPU time"""
     work: Annotated[tuple[str, ...], OneOf(*RUNNER_WORK), RUNNERS] = RUNNER_WORK
     """what environments do under runners"""
     rounds: Annotated[int, Within(1, 10_000)] = 5

@@ -31,8 +31,8 @@ from phalanx.bench.spent import spend
 from phalanx.bench.stepping import program, sampling, training
 from phalanx.bench.watching import unwatched, watched
 from phalanx.compiled.rule import kernel
-from phalanx.compiled.team import ThreadTeam, join, leave, next_piece
-from phalanx.learn.compiled.mlp import fast
+from phalanx.compiled.team import Board, ThreadTeam, join, leave, next_piece
+from phalanx.learn.compiled.mlp import Floats, Sizes, fast
 from phalanx.learn.compiled.policy import Policy
 from phalanx.machine import count_cores
 from phalanx.training.config import TrainConfig
@@ -134,16 +134,16 @@ def _products(
 
 @kernel
 def multiply_pieces(
-    actor: Any,
-    actor_sizes: Any,
-    critic: Any,
-    critic_sizes: Any,
-    x: Any,
-    spaces: Any,
-    grads: Any,
+    actor: Floats,
+    actor_sizes: Sizes,
+    critic: Floats,
+    critic_sizes: Sizes,
+    x: Floats,
+    spaces: Floats,
+    grads: Floats,
     epochs: int,
     pieces: int,
-    board: Any,
+    board: Board,
     task: int,
     thread: int,
 ) -> bool:
@@ -160,7 +160,9 @@ def multiply_pieces(
 
 
 @fast
-def multiply(theta: Any, sizes: Any, x: Any, work: Any, grad: Any, back: bool) -> None:
+def multiply(
+    theta: Floats, sizes: Sizes, x: Floats, work: Floats, grad: Floats, back: bool
+) -> None:
     """The products of `forward`, and of `backward` if asked for, and nothing else."""
     rows, layers, at, used = x.shape[0], len(sizes) - 1, 0, 0
     below = x
@@ -216,7 +218,7 @@ def main(config: BenchConfig) -> int:
     return 0
 
 
-def summarise(cases: dict[str, Case], speeds: dict[str, float]) -> dict[str, Any]:
+def summarise(cases: dict[str, Case], speeds: dict[str, float]) -> dict[str, object]:
     cores, speed = count_cores(), speeds.get
     ours, bound = (speeds[f"{n}, {cores} threads"] for n in ("training", "matrix products alone"))
     one, bound_of_one = (speeds[f"{n}, 1 thread"] for n in ("training", "matrix products alone"))
@@ -251,7 +253,7 @@ def summarise(cases: dict[str, Case], speeds: dict[str, float]) -> dict[str, Any
     }
 
 
-def measure_start_up() -> dict[str, Any]:
+def measure_start_up() -> dict[str, float]:
     """Seconds from the command to the end of its first update, and the memory of a short run."""
     with tempfile.TemporaryDirectory() as place:
         folder, settings = Path(place) / "run", Path(place) / "reference.yaml"
@@ -272,7 +274,7 @@ def measure_start_up() -> dict[str, Any]:
         }
 
 
-def measure_auto(speeds: dict[str, float]) -> dict[str, Any]:
+def measure_auto(speeds: dict[str, float]) -> dict[str, float]:
     """What `--n-envs auto` chooses, and how fast that was in the rounds beside the best."""
     size, _ = choose_num_envs(REFERENCE)
     by_size = {n: speeds[f"training, {n} networks"] for n in SIZES}

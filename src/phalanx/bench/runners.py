@@ -5,11 +5,12 @@ from functools import partial
 from typing import Any, Literal, NamedTuple
 
 from phalanx.bench import envs
-from phalanx.bench.cases import Case, measure, quotients, report
+from phalanx.bench.cases import Case, Open, measure, quotients, report
 from phalanx.bench.config import RUNNER_WORK, BenchConfig
 from phalanx.bench.stepping import our_pool, program, training
 from phalanx.cage2 import cyborg
 from phalanx.envs import Pool
+from phalanx.envs.factories import AnyEnv, Factory
 from phalanx.training.config import TrainConfig
 
 OURS, FIRST, FIRST_EIGHTH = "phalanx", "phalanx, first n/4", "phalanx, first n/8"
@@ -37,13 +38,19 @@ NumWorkers = int | Literal["auto"]
 WORKERS: tuple[NumWorkers, ...] = (0, 1, 2, 4, "auto")
 
 
-def case(work: str, runner: str, n: int, open: Callable[..., Any], **known: Any) -> Case:
+def case(work: str, runner: str, n: int, open: Open, **known: int) -> Case:
     """One runner with one kind of work."""
     return Case(runner, open, {"work": work, "runner": runner, "n_envs": n, **known})
 
 
 def ours(
-    work: str, env: Any, n: int, workers: NumWorkers, *, first: int | None = None, **options: Any
+    work: str,
+    env: Factory,
+    n: int,
+    workers: NumWorkers,
+    *,
+    first: int | None = None,
+    **options: Any,
 ) -> Case:
     """Our pool; `first` is how many rows it waits for, if not for all."""
     runner = OURS if first is None else FIRST_EIGHTH if 8 * first <= n else FIRST
@@ -53,7 +60,12 @@ def ours(
 
 
 def theirs(
-    runner: str, work: str, env: Any, n: int, workers: int | None = None, first: int | None = None
+    runner: str,
+    work: str,
+    env: type[AnyEnv],
+    n: int,
+    workers: int | None = None,
+    first: int | None = None,
 ) -> Case:
     """A peer; most have a worker for each environment."""
     workers, place = workers or n, f"{env.__module__}:{env.__qualname__}"
@@ -196,7 +208,7 @@ def main(config: BenchConfig) -> int:
     return 0
 
 
-def row_of(case: Case) -> dict[str, Any]:
+def row_of(case: Case) -> dict[str, str | float]:
     """Medians over rounds; the return of the last episodes, where something was learnt."""
     known = {name: fact for name, fact in case.facts.items() if name in ("workers", "return")}
     return {
@@ -215,7 +227,7 @@ def side_by_side(rows: list[dict[str, Any]]) -> dict[str, float]:
 
     def speed_of(work: str, n: int, runner: str, workers: int | None = None) -> float | None:
         """Steps a second with so many workers, or with its best number of them."""
-        wanted: dict[str, Any] = {"work": work, "n_envs": n, "runner": runner}
+        wanted: dict[str, object] = {"work": work, "n_envs": n, "runner": runner}
         if workers is not None:
             wanted["workers"] = workers
         found = (row["steps_per_s"] for row in rows if wanted.items() <= row.items())

@@ -12,7 +12,9 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+import numpy.typing as npt
 
+from phalanx.bench.attacker import meander
 from phalanx.bench.cases import Case, Opened, in_words, measure, quotients, report
 from phalanx.bench.config import BenchConfig
 from phalanx.bench.spent import spend
@@ -21,11 +23,19 @@ from phalanx.cage2.batch import Batch
 from phalanx.cage2.registration import ENV_ID
 from phalanx.cage2.rules.batch_turn import play_turns
 from phalanx.cage2.rules.scenario import NUM_ACTIONS, RED_AGENTS
+from phalanx.cage2.rules.world import actions_of
 from phalanx.cage2.settings import checked_threads, kinds_of_episodes
 from phalanx.cage2.vector import Cage2VectorEnv
+from phalanx.envs.factories import AnyEnv
 
 KERNEL, BELIEVING, STEP = "kernel", "kernel, exact belief", "step()"
-SINGLE, ORIGINAL = "gymnasium.make", "original"
+SINGLE, ORIGINAL, OWN_RED = "gymnasium.make", "original", "kernel, own attacker"
+ONE, MANY, THIRTY = "kernel, 18 hosts", "kernel, 18 hosts, a network each", "kernel, 30 hosts"
+NETWORKS = {
+    ONE: ("random:users=8,enterprise=5,op=4,network=0", 18),
+    MANY: ("random:users=8,enterprise=5,op=4,networks=4096", 18),
+    THIRTY: ("random:users=17,enterprise=8,op=4,network=0", 30),
+}  # other networks than CAGE-2's, and how many hosts they have
 HORIZON = 100
 ACTION_SETS = 16  # batches of random blue actions, used in turn
 COLUMNS = {
@@ -38,7 +48,8 @@ COLUMNS = {
     "best": "best_steps_per_s:,",
 }
 
-Play = Callable[[Any], object]  # a turn with these actions
+Actions = npt.NDArray[np.int64]
+Play = Callable[[Actions], object]  # a turn with these actions
 
 
 def play_kernel(num_envs: int, threads: int, **game: Any) -> Play:
@@ -50,6 +61,11 @@ def play_kernel(num_envs: int, threads: int, **game: Any) -> Play:
 def play_believing(num_envs: int, threads: int, **game: Any) -> Play:
     """The kernel, and the belief of a defender after each turn."""
     return play_kernel(num_envs, threads, observation="belief", **game)
+
+
+def play_own(num_envs: int, threads: int, *, red_agent: str, **game: Any) -> Play:
+    """The kernel with an attacker of the user's own kind in place of the one that is named."""
+    return play_kernel(num_envs, threads, red_agent=meander, **game)
 
 
 def play_step(num_envs: int, threads: int, **game: Any) -> Play:
@@ -69,10 +85,10 @@ def play_original(_one_env: int, _one_thread: int, *, dtype: str, **game: Any) -
     return _play_env(cyborg.CyborgEnv(**game))
 
 
-def _play_env(env: gymnasium.Env[Any, Any]) -> Play:
+def _play_env(env: AnyEnv) -> Play:
     env.reset(seed=0)
 
-    def play(actions: Any) -> None:
+    def play(actions: Actions) -> None:
         *_, truncated, _info = env.step(actions[0])
         if truncated:
             env.reset()
@@ -80,9 +96,16 @@ def _play_env(env: gymnasium.Env[Any, Any]) -> Play:
     return play
 
 
+def play_network(scenario: str, num_envs: int, threads: int, **game: Any) -> Play:
+    """The kernel on other networks."""
+    return play_kernel(num_envs, threads, scenario=scenario, **game)
+
+
 WAYS: dict[str, Callable[..., Play]] = {
     KERNEL: play_kernel,
+    **{how: partial(play_network, scenario) for how, (scenario, _hosts) in NETWORKS.items()},
     BELIEVING: play_believing,
+    OWN_RED: play_own,
     STEP: play_step,
     SINGLE: play_single,
     ORIGINAL: play_original,
@@ -94,7 +117,8 @@ def playing(how: str, num_envs: int, threads: int, red_agent: str, dtype: str) -
     """One way to play with random blue actions."""
     play = WAYS[how](num_envs, threads, red_agent=red_agent, horizon=HORIZON, dtype=dtype)
     random = np.random.default_rng(0)
-    actions = itertools.cycle(random.integers(NUM_ACTIONS, size=(ACTION_SETS, num_envs)))
+    count = actions_of(NETWORKS[how][1]) if how in NETWORKS else NUM_ACTIONS
+    actions = itertools.cycle(random.integers(count, size=(ACTION_SETS, num_envs)))
     turns = 10 if num_envs < 65536 and how != ORIGINAL else 1  # between two looks at the clock
 
     def step() -> int:
@@ -120,6 +144,9 @@ def groups(config: BenchConfig) -> Iterator[list[Case]]:
             ways.append((SINGLE, 1, 1, "float32"))
         if num_envs == nearest(config.num_envs, 4096):
             ways.append((BELIEVING, num_envs, 1, "float32"))
+            ways += [(how, num_envs, 1, "uint8") for how in NETWORKS]
+            if red_agent == "meander":
+                ways.append((OWN_RED, num_envs, 1, "float32"))
             if original:
                 ways.append((ORIGINAL, 1, 1, "int64"))
         labels: list[dict[str, Any]] = [
@@ -219,6 +246,12 @@ def side_by_side(rows: list[dict[str, Any]]) -> dict[str, float]:
             pairs[f"{red}: cost of a step at {many:,} networks / at {few:,}"] = one[few], one[many]
         for n, believing in speed(how=BELIEVING, red_agent=red).items():
             pairs[f"{red}: kernel, {n:,} networks, 1 thread / with a belief"] = one[n], believing
+        one_network = speed(how=ONE, red_agent=red)
+        for n, many_networks in speed(how=MANY, red_agent=red).items():
+            name = f"{red}: {n:,} networks of 18 hosts, each its own / all the same"
+            pairs[name] = many_networks, one_network[n]
+        for n, own in speed(how=OWN_RED, red_agent=red).items():
+            pairs[f"own attacker / {red}: kernel, {n:,} networks, 1 thread"] = own, one[n]
         for original in speed(how=ORIGINAL, red_agent=red).values():
             n = nearest(one, 4096)
             pairs[f"{red}: kernel, {n:,} networks, 1 thread / original"] = one[n], original

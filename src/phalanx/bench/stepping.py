@@ -21,6 +21,7 @@ import phalanx
 from phalanx.bench.cases import Opened
 from phalanx.bench.spent import Spent, spend
 from phalanx.envs import Pool, make_pool
+from phalanx.envs.factories import Factory
 from phalanx.errors import MissingError
 from phalanx.stopwatch import LEARNING, LOGGING
 from phalanx.training.config import TrainConfig
@@ -35,7 +36,7 @@ RECENT = 100  # episodes that returns are taken from
 
 @contextmanager
 def our_pool(
-    env: Any,
+    env: Factory,
     n_envs: int,
     num_workers: int | Literal["auto"],
     wait_for: int | Literal["all"] = "all",
@@ -107,7 +108,7 @@ def training(
     config: TrainConfig,
     counted: str = "episodes",
     learn_steps: int = 0,
-    watching: Callable[[Run], AbstractContextManager[Any]] = nullcontext,
+    watching: Callable[[Run], AbstractContextManager[object]] = nullcontext,
 ) -> Iterator[Opened]:
     """A run as users start it, with its folder and all its logs.
 
@@ -152,7 +153,7 @@ def training(
             run.recipe.close()
 
 
-def watching_share(told: Any) -> dict[str, float]:
+def watching_share(told: object) -> dict[str, float]:
     return {"watching_share": round(told(), 5)} if callable(told) else {}
 
 

@@ -5,7 +5,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import ParamSpec, TypeVar
 
 from rich.console import Console
 from rich.live import Live
@@ -18,6 +18,9 @@ from phalanx.training.view import TrainingView
 DRAWN_S = 1.0  # how often a terminal is drawn
 TRIES = 10_000
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
 
 class Sink(Tracker):
     """A tracker that keeps nothing: rows as text is what all of them make first."""
@@ -25,7 +28,7 @@ class Sink(Tracker):
     def __init__(self) -> None:
         self.name, self.failure, self._module = "nowhere", "", None
 
-    def add(self, step: int, row: Mapping[str, Any]) -> None:
+    def add(self, step: int, row: Mapping[str, object]) -> None:
         json.dumps(dict(row) | {"step": step})
 
 
@@ -49,10 +52,10 @@ class Cost:
     def __init__(self) -> None:
         self.seconds = 0.0
 
-    def of(self, call: Callable[..., Any]) -> Callable[..., Any]:
+    def of(self, call: Callable[P, T]) -> Callable[P, T]:
         """The same call, with its cost added."""
 
-        def counted(*arguments: Any, **options: Any) -> Any:
+        def counted(*arguments: P.args, **options: P.kwargs) -> T:
             began = time.thread_time()
             try:
                 return call(*arguments, **options)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 from phalanx.cage2.rules.scenario import ALL_RED_AGENTS, DEFAULT_RULES, HORIZONS, RED_AGENTS
-from phalanx.cage2.settings import MAX_HORIZON, red_agent_number, rule_set_number
+from phalanx.cage2.settings import MAX_HORIZON, red_agent_number, refuse_own, rule_set_number
 from phalanx.errors import ConfigError
 from phalanx.files import check_writable
 from phalanx.settings.fields import Within, checked
@@ -29,6 +29,8 @@ class BoundConfig:
         rule_set_number(self.rules)
         if not self.horizon:
             raise ConfigError("give at least one horizon")
+        for name in self.red_agent:
+            refuse_own(name, "a bound foresees the built-in attackers only")
         names = tuple(ALL_RED_AGENTS[red_agent_number(name)] for name in self.red_agent)
         for name in names:
             if name not in RED_AGENTS:

@@ -1,17 +1,18 @@
 """All positions of the relaxed game that can come up, and what leads from one to another."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from phalanx.bound.menus import MOST_OUTCOMES, OF_HOST, OF_PORTS, Menus
 from phalanx.bound.position import forget
-from phalanx.cage2.rules.attackers import EXPLOIT, RED_SLEEP, SCAN, plan_move
+from phalanx.cage2.rules.attackers import plan_move
 from phalanx.cage2.rules.belief import words_of
 from phalanx.cage2.rules.network import NETWORK, mix
 from phalanx.cage2.rules.observation import activity
 from phalanx.cage2.rules.red import exploits_against
+from phalanx.cage2.rules.red_actions import EXPLOIT, RED_SLEEP, SCAN
 from phalanx.cage2.rules.scenario import (
     ACTION_MONITOR,
     MEANDER,
@@ -21,6 +22,7 @@ from phalanx.cage2.rules.scenario import (
     OP_HOSTS,
     REMOVE,
     RESTORE,
+    SLEEP,
     VERB_OF_ACTION,
 )
 from phalanx.cage2.rules.scoring import cost
@@ -32,6 +34,8 @@ MOST_MOVES = NUM_ACTIONS  # of blue's that a position can have
 MOST_BRANCHES = NUM_HOSTS
 EXPLORED, FOUND, MOVES, BRANCHES, OUTCOMES = range(5)
 _PRIMES = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F))
+
+Words = npt.NDArray[np.uint64]  # positions as whole words
 
 
 class Graph(NamedTuple):
@@ -96,7 +100,7 @@ def with_twice_the_room(graph: Graph) -> Graph:
 
 
 @kernel
-def slot_of(graph: Graph, words: Any) -> int:
+def slot_of(graph: Graph, words: Words) -> int:
     """Where a position stands in the table, or would stand."""
     hashed = np.uint64(0)
     for word in words:
@@ -118,7 +122,7 @@ def slot_of(graph: Graph, words: Any) -> int:
 def intern(graph: Graph, menus: Menus, row: int) -> int:
     """The number of the position that row of the scratch is; a new one if it is not there yet."""
     state = graph.scratch[row]
-    tenths = cost(menus.worlds[0], state, False)
+    tenths = cost(menus.worlds[0], state, SLEEP)
     forget(state, menus)
     words = graph.scratch_words[row]
     slot = slot_of(graph, words)
@@ -148,7 +152,9 @@ def add_moves(graph: Graph, menus: Menus, position: int) -> None:
 
 
 @kernel
-def add_outcome(graph: Graph, menus: Menus, move: int, target: int, dice: Any) -> None:
+def add_outcome(
+    graph: Graph, menus: Menus, move: int, target: int, dice: npt.NDArray[np.int64]
+) -> None:
     """What comes of red's planned move (row 0 of the scratch) with these dice."""
     _chosen, (connections, ports, shell_seen) = red_acts(
         menus.worlds[0], graph.scratch[1], move, target, dice[0], dice[1]
@@ -220,14 +226,14 @@ def drop_if_there(graph: Graph, begin: int) -> None:
 
 
 @kernel
-def add_position(graph: Graph, menus: Menus, words: Any) -> int:
+def add_position(graph: Graph, menus: Menus, words: Words) -> int:
     """The number of the position of a network; a new one if it is not there yet."""
     graph.scratch_words[0] = words
     return intern(graph, menus, number(0))
 
 
 @kernel
-def look_up(graph: Graph, words: Any) -> Any:
+def look_up(graph: Graph, words: Words) -> npt.NDArray[np.int32]:
     """The numbers of positions, uint64 [N, words]; -1: it cannot come up."""
     numbers = np.zeros(len(words), np.int32)
     for i in range(len(words)):

@@ -1,7 +1,7 @@
 """Backward induction: the best that blue can get from each position in so many turns."""
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,12 +19,15 @@ from phalanx.cage2.rules.scenario import (
 from phalanx.compiled.bits import number
 from phalanx.compiled.rule import kernel, rule
 
+Values = npt.NDArray[np.float64]  # [positions] expected returns, in tenths
+Room = npt.NDArray[np.int64]  # [2, MOST_OUTCOMES] to work in
+
 
 class Solved(NamedTuple):
     """The values of all positions with this many turns left, and what blue does first."""
 
     turns: int
-    values: npt.NDArray[np.float64]  # [positions] expected return, in tenths
+    values: Values
     actions: npt.NDArray[np.int16]  # [positions] Sleep also where only a free decoy would do
 
 
@@ -46,7 +49,9 @@ def solve(graph: Graph, menus: Menus, turns: int, at_once: bool = False) -> Iter
 
 
 @kernel
-def best_moves(graph: Graph, resting: Any, values: Any, actions: Any) -> None:
+def best_moves(
+    graph: Graph, resting: Values, values: Values, actions: npt.NDArray[np.int16]
+) -> None:
     """V(s) = max over blue's moves m of  R(s after m) - price(m)."""
     for i in range(len(values)):
         values[i] = resting[i]
@@ -70,10 +75,10 @@ def one_turn_back(
     menus: Menus,
     at_once: bool,
     is_last: bool,
-    values: Any,
-    before: Any,
-    resting: Any,
-    room: Any,
+    values: Values,
+    before: Values,
+    resting: Values,
+    room: Room,
 ) -> None:
     """R(x), the return from a position x after blue's move: red moves, the turn is paid for, and
     blue goes on with a turn less, of which `values` and `before` (V and R) are known.
@@ -95,7 +100,7 @@ def one_turn_back(
 
 
 @rule
-def known_at_once(graph: Graph, menus: Menus, branch: int, first: int, values: Any) -> float:
+def known_at_once(graph: Graph, menus: Menus, branch: int, first: int, values: Values) -> float:
     """What a lottery is worth if blue sees at once what came of it."""
     begin = graph.branch_outcome[branch]
     mean = 0.0
@@ -107,7 +112,7 @@ def known_at_once(graph: Graph, menus: Menus, branch: int, first: int, values: A
 
 @rule
 def known_late(
-    graph: Graph, menus: Menus, branch: int, first: int, values: Any, before: Any, room: Any
+    graph: Graph, menus: Menus, branch: int, first: int, values: Values, before: Values, room: Room
 ) -> float:
     """What a lottery is worth if blue must act once before it learns more than its sensors show."""
     begin, size = graph.branch_outcome[branch], menus.sizes[graph.branch_menu[branch]]
@@ -135,7 +140,7 @@ def known_late(
 
 @rule
 def one_move_for_all(
-    graph: Graph, menus: Menus, begin: int, first: int, members: int, before: Any, room: Any
+    graph: Graph, menus: Menus, begin: int, first: int, members: int, before: Values, room: Room
 ) -> float:
     """The best single move if it is one of several positions, times how likely they are.
 

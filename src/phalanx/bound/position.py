@@ -4,8 +4,6 @@ What is forgotten has no influence on what comes, or blue chooses it anew in eve
 relaxed game. Why that can only help blue is in docs/bounds.md.
 """
 
-from typing import Any
-
 from phalanx.bound.menus import Menus
 from phalanx.cage2.rules.attackers import (
     EXPLOIT_SERVER,
@@ -50,7 +48,7 @@ def positions_of(nets: Networks, menus: Menus) -> Networks:
 
 
 @kernel
-def forget_all(nets: Any, menus: Menus) -> None:
+def forget_all(nets: Networks, menus: Menus) -> None:
     """Make networks their positions."""
     for i in range(len(nets)):
         forget(nets[i], menus)

@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import gymnasium
 import numpy as np
@@ -19,7 +19,7 @@ from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 
 from phalanx.cage2.defenders import Defender, Reactor, make_defender
-from phalanx.cage2.env import one_action
+from phalanx.cage2.env import Array, one_action
 from phalanx.cage2.history import History
 from phalanx.cage2.rules.observation import OBS_SIZES
 from phalanx.cage2.rules.scenario import (
@@ -33,6 +33,7 @@ from phalanx.cage2.rules.scenario import (
 )
 from phalanx.cage2.settings import (
     DEFAULT_PRIOR,
+    checked_green,
     checked_horizon,
     original_red_agent_weights,
     rule_set_number,
@@ -45,8 +46,8 @@ HOW_TO_GET_IT = (
     "pyyaml prettytable paramiko and put cage-challenge-2/CybORG on PYTHONPATH"
 )
 
-Array = npt.NDArray[Any]
-Policy = str | Defender | Callable[[Array], Any]
+Result = TypeVar("Result")
+Policy = str | Defender | Callable[[Array], npt.ArrayLike]
 
 
 def is_installed() -> bool:
@@ -62,7 +63,7 @@ def installed_rules() -> str:
     return RULE_SETS[0] if hasattr(RedAbstractSession, "clearports") else RULE_SETS[1]
 
 
-class CyborgEnv(gymnasium.Env[Array, Any]):
+class CyborgEnv(gymnasium.Env[Array, npt.ArrayLike]):
     """The original as an Env with the spaces of `Cage2Env`; some 300 steps a second.
 
     env = CyborgEnv(red_agent="meander", horizon=50, rules="2.1-final")
@@ -71,7 +72,7 @@ class CyborgEnv(gymnasium.Env[Array, Any]):
     known, scanned, access = env.true_state()                     # a few milliseconds each time
     """
 
-    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012
+    metadata: dict[str, object] = {"render_modes": []}  # noqa: RUF012
 
     def __init__(
         self,
@@ -81,7 +82,9 @@ class CyborgEnv(gymnasium.Env[Array, Any]):
         rules: str | None = None,
         observation: str = "bits",
         prior: str | Mapping[str, float] = DEFAULT_PRIOR,
+        green: float | None = None,
     ) -> None:
+        self._green = checked_green(0 if green is None else green)
         self._weights = original_red_agent_weights(red_agent)
         installed = installed_rules()
         if rules is not None and RULE_SETS[rule_set_number(rules)] != installed:
@@ -93,7 +96,11 @@ class CyborgEnv(gymnasium.Env[Array, Any]):
         self.rules = installed
         self.horizon = checked_horizon(horizon)
         self._history = History(
-            horizon=self.horizon, observation=observation, rules=self.rules, prior=prior
+            horizon=self.horizon,
+            observation=observation,
+            rules=self.rules,
+            prior=prior,
+            green=self._green,
         )
         self.observation_space = spaces.Box(0, 1, (OBS_SIZES[observation],), np.float32)
         self.action_space = spaces.Discrete(NUM_ACTIONS)
@@ -102,7 +109,7 @@ class CyborgEnv(gymnasium.Env[Array, Any]):
         self._dice: Any = None
 
     def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+        self, *, seed: int | None = None, options: Mapping[str, object] | None = None
     ) -> tuple[Array, dict[str, Any]]:
         """Begin an episode; with a seed, the one that `random.seed(seed)` gives in the original."""
         super().reset(seed=seed)
@@ -114,7 +121,7 @@ class CyborgEnv(gymnasium.Env[Array, Any]):
             weights = list(self._weights.values())
             red = str(self.np_random.choice(list(self._weights), p=weights))
         if red not in self._games:
-            self._games[red] = self._with_own_dice(lambda: challenge(red))
+            self._games[red] = self._with_own_dice(lambda: challenge(red, green=self._green))
             if seed is not None:  # building the game has rolled the dice
                 self._dice = random.Random(seed).getstate()
         self._game = self._games[red]
@@ -122,7 +129,7 @@ class CyborgEnv(gymnasium.Env[Array, Any]):
         self._turn = 0
         return self._history.begin()[0], self._info()
 
-    def step(self, action: Any) -> tuple[Array, float, bool, bool, dict[str, Any]]:
+    def step(self, action: npt.ArrayLike) -> tuple[Array, float, bool, bool, dict[str, Any]]:
         if self._turn >= self.horizon:
             raise ResetNeeded("call reset() before step(): no episode has begun, or it is over")
         action = one_action(action)
@@ -148,7 +155,7 @@ class CyborgEnv(gymnasium.Env[Array, Any]):
             "action_mask": self._history.action_masks()[0].view(np.int8),
         }
 
-    def _with_own_dice(self, play: Callable[[], Any]) -> Any:
+    def _with_own_dice(self, play: Callable[[], Result]) -> Result:
         """The original rolls Python's global generator; give this Env its own sequence of it."""
         before = random.getstate()
         random.setstate(self._dice)
@@ -159,17 +166,45 @@ class CyborgEnv(gymnasium.Env[Array, Any]):
             random.setstate(before)
 
 
-def challenge(red: str, scenario: Path | None = None) -> Any:
-    """The challenge's own wrapper around a game against this red agent; Scenario2 if not told."""
+def challenge(red: str | type, scenario: Path | None = None, green: float | None = None) -> Any:
+    """The challenge's own wrapper around a game against this red agent, or one of this class;
+    Scenario2 if not told.
+
+    green: the chance that green acts in a turn; as the scenario says if not told.
+    """
     import CybORG.Agents as agents
     from CybORG import CybORG
     from CybORG.Agents.Wrappers import ChallengeWrapper
 
     own = Path(inspect.getfile(CybORG)).parent / "Shared" / "Scenarios" / "Scenario2.yaml"
-    attacker = getattr(agents, CHALLENGE_NAMES[RED_AGENTS.index(red)])
-    return ChallengeWrapper(
-        env=CybORG(str(scenario or own), "sim", agents={"Red": attacker}), agent_name="Blue"
-    )
+    attacker = red
+    if isinstance(red, str):
+        attacker = getattr(agents, CHALLENGE_NAMES[RED_AGENTS.index(red)])
+    players = {"Red": attacker}
+    if green is not None:
+        players["Green"] = green_agent(green)
+    env = CybORG(str(scenario or own), "sim", agents=players)
+    return ChallengeWrapper(env=env, agent_name="Blue")
+
+
+def green_agent(share: float) -> type:
+    """The original's GreenAgent, which acts only in this share of all turns."""
+    from CybORG.Agents import GreenAgent
+    from CybORG.Shared.Actions import Sleep
+
+    class Green(GreenAgent):  # type: ignore[misc]
+        def get_action(self, observation: object, action_space: object) -> object:
+            acts = share == 1 or random.random() < share
+            return super().get_action(observation, action_space) if acts else Sleep()
+
+    return Green
+
+
+def scenario_reader() -> Any:
+    """The original's module that reads scenarios and their images."""
+    import CybORG.Simulator.SimulationController as reader
+
+    return reader
 
 
 def begin(game: Any, seed: int) -> Any:
@@ -217,7 +252,7 @@ class CyborgAgent:
         )
         self._last: int | None = None
 
-    def get_action(self, observation: Array, action_space: Any = None) -> int:
+    def get_action(self, observation: Array, action_space: object = None) -> int:
         """The action for the 52 bits that the challenge's wrapper shows."""
         bits = np.asarray(observation, np.float32)[None]
         if self._last is None:
@@ -237,8 +272,8 @@ class CyborgAgent:
         if hasattr(self.policy, "reset"):
             self.policy.reset()
 
-    def set_initial_values(self, action_space: Any, observation: Any) -> None:
+    def set_initial_values(self, action_space: object, observation: object) -> None:
         """Nothing to prepare."""
 
-    def train(self, results: Any) -> None:
+    def train(self, results: object) -> None:
         """Trained elsewhere."""

@@ -11,15 +11,15 @@ import numpy as np
 import numpy.typing as npt
 
 from phalanx.cage2.rules.scenario import (
-    ACTION_MONITOR,
     ACTION_SLEEP,
+    MONITOR,
     NO_HOST,
-    NUM_ACTIONS,
     NUM_HOSTS,
     REMOVE,
     RESTORE,
+    SLEEP,
     USER0,
-    action_index,
+    VERBS,
 )
 from phalanx.cage2.workflow import NUM_TYPES, POSITIONS, TYPE_OF_HOST
 from phalanx.errors import ConfigError, choices
@@ -38,40 +38,62 @@ class Defender(Protocol):
         """Actions [N].
 
         obs: shown last, [N, D]. alerts: host of a reported shell, or NO_HOST, [N]. masks: False for
-        decoys that cannot be placed, [N, 145].
+        decoys that cannot be placed, and for hosts that are not there, [N, actions].
         """
+
+
+def _or_cage2(worlds: Array | None) -> Array:
+    """Records of the networks that are defended: CAGE-2 if nothing is said."""
+    if worlds is None:
+        from phalanx.cage2.scenario.read import CAGE2_WORLDS  # compiled: not for settings alone
+
+        return CAGE2_WORLDS
+    return worlds
 
 
 class Sleeper(Defender):
     """Never does anything."""
 
+    def __init__(self, worlds: Array | None = None) -> None:
+        self._sleep = int(_or_cage2(worlds)["action_of"][0, SLEEP, 0])
+
     def act(self, obs: Array, alerts: Array, masks: Array) -> Actions:
-        return np.full(len(obs), ACTION_SLEEP, np.int64)
+        return np.full(len(obs), self._sleep, np.int64)
 
 
 class RandomDefender(Defender):
-    """Any of the 145 actions, each as likely as the others.
+    """Any of the actions, each as likely as the others.
 
     It draws for `width` networks and plays the first of them, so that network i is treated the same
     however many there are.
     """
 
-    def __init__(self, seed: int | Sequence[int] = 0, width: int = 1) -> None:
+    def __init__(
+        self, seed: int | Sequence[int] = 0, width: int = 1, worlds: Array | None = None
+    ) -> None:
         self._random, self._width = np.random.default_rng(seed), width
+        self._actions = int(_or_cage2(worlds)["num_actions"][0])
 
     def act(self, obs: Array, alerts: Array, masks: Array) -> Actions:
         size = len(obs)
-        return self._random.integers(NUM_ACTIONS, size=max(size, self._width))[:size]
+        return self._random.integers(self._actions, size=max(size, self._width))[:size]
 
 
 class Reactor(Defender):
     """Monitors; when the sensors report a shell, treats that host in the next turn.
 
     What is reported during the treatment goes unnoticed, and so does everything on User0.
+
+    spared: the host where red begins, or that of each network.
     """
 
-    def __init__(self, verb: str) -> None:
-        self._treat_first_host = action_index(verb, "Defender")
+    def __init__(self, verb: str, worlds: Array | None = None) -> None:
+        worlds = _or_cage2(worlds)
+        self._treat = worlds["action_of"][0, VERBS.index(verb)].astype(np.int64)
+        self._monitor = int(worlds["action_of"][0, MONITOR, 0])
+        if min(self._monitor, *self._treat) < 0:
+            raise ConfigError(f"react-{verb.lower()} needs Monitor and {verb}; blue has not both")
+        self.spared: int | npt.NDArray[np.int64] = int(worlds["start"][0])
         self._watching: npt.NDArray[np.bool_] | None = None
 
     def reset(self) -> None:
@@ -80,9 +102,9 @@ class Reactor(Defender):
 
     def act(self, obs: Array, alerts: Array, masks: Array) -> Actions:
         watched = np.zeros(len(obs), np.bool_) if self._watching is None else self._watching
-        treat = watched & (alerts != NO_HOST) & (alerts != USER0)
+        treat = watched & (alerts != NO_HOST) & (alerts != self.spared)
         self._watching = ~treat
-        return np.where(treat, self._treat_first_host + alerts.astype(np.int64), ACTION_MONITOR)
+        return np.where(treat, self._treat[alerts.astype(np.int64)], self._monitor)
 
 
 class Greedy:
@@ -92,7 +114,7 @@ class Greedy:
     followed. Under the `host` rule each of its fixes is compliant.
     """
 
-    def __init__(self, orders: npt.NDArray[np.integer[Any]]) -> None:
+    def __init__(self, orders: npt.NDArray[np.integer]) -> None:
         self._ranks = POSITIONS[np.asarray(orders)[:, None], TYPE_OF_HOST].astype(np.int64)
         self._ranks[:, USER0] = NUM_TYPES  # red's foothold cannot be evicted
 
@@ -112,19 +134,24 @@ def _members(sets: npt.NDArray[np.uint16]) -> npt.NDArray[np.bool_]:
     return (sets[:, None] >> np.arange(NUM_HOSTS) & 1) != 0
 
 
-_MAKERS: dict[str, Callable[[int | Sequence[int], int], Defender]] = {
-    "sleep": lambda seed, width: Sleeper(),
+_MAKERS: dict[str, Callable[[int | Sequence[int], int, Array | None], Defender]] = {
+    "sleep": lambda seed, width, worlds: Sleeper(worlds),
     "random": RandomDefender,
-    "react-remove": lambda seed, width: Reactor("Remove"),
-    "react-restore": lambda seed, width: Reactor("Restore"),
+    "react-remove": lambda seed, width, worlds: Reactor("Remove", worlds),
+    "react-restore": lambda seed, width, worlds: Reactor("Restore", worlds),
 }
 DEFENDERS = tuple(_MAKERS)
 GREEDY = "greedy"  # the one that needs an order
 
 
-def make_defender(name: str, seed: int | Sequence[int] = 0, width: int = 1) -> Defender:
-    """A scripted defender by name, at the start of its episodes; the rest is for `random`."""
+def make_defender(
+    name: str, seed: int | Sequence[int] = 0, width: int = 1, worlds: Array | None = None
+) -> Defender:
+    """A scripted defender by name, at the start of its episodes; seed and width are for `random`.
+
+    worlds: the networks that it defends.
+    """
     maker = _MAKERS.get(name.lower().replace("_", "-"))
     if maker is None:
         raise ConfigError(choices("policy", name, (*DEFENDERS, GREEDY)))
-    return maker(seed, width)
+    return maker(seed, width, worlds)

@@ -1,7 +1,7 @@
 """The game as Gymnasium knows games: one network as an Env."""
 
 from collections.abc import Mapping
-from pathlib import Path
+from types import EllipsisType
 from typing import Any
 
 import gymnasium
@@ -14,26 +14,27 @@ from phalanx.cage2.batch import Batch
 from phalanx.cage2.picture import picture
 from phalanx.cage2.rules.batch_turn import Shown
 from phalanx.cage2.rules.scenario import DEFAULT_RULES, NUM_ACTIONS
-from phalanx.cage2.scenario.plan import Scenario
+from phalanx.cage2.scenario.several import Source
 from phalanx.cage2.settings import DEFAULT_PRIOR, RedAgent, checked_seed
 from phalanx.errors import ActionError
 
 Array = npt.NDArray[Any]
+Info = dict[str, npt.NDArray[np.int8]]  # "action_mask"
 
 
-def shown_as(name: str, about: str, row: Any = ...) -> Any:
+def shown_as(name: str, about: str, row: int | EllipsisType = ...) -> property:
     """A property: what the batch shows under this name, in all of its networks or one."""
     return property(lambda self: getattr(self.batch.shown, name)[row], doc=about)
 
 
-class Cage2Env(gymnasium.Env[Array, Any]):
+class Cage2Env(gymnasium.Env[Array, npt.ArrayLike]):
     """One network of CAGE Challenge 2: `gymnasium.make("phalanx/Cage2-v0", red_agent="meander")`.
 
     The settings mean what they mean in `Cage2VectorEnv`; without a seed, each Env plays other
     games. info["action_mask"] (int8 [145]) is 0 for decoys that blue knows it cannot place.
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["ansi", "human"], "render_fps": 4}  # noqa: RUF012
+    metadata: dict[str, object] = {"render_modes": ["ansi", "human"], "render_fps": 4}  # noqa: RUF012
 
     def __init__(
         self,
@@ -43,7 +44,10 @@ class Cage2Env(gymnasium.Env[Array, Any]):
         rules: str = DEFAULT_RULES,
         observation: str = "bits",
         prior: str | Mapping[str, float] = DEFAULT_PRIOR,
-        scenario: str | Path | Scenario = "cage2",
+        scenario: Source = "cage2",
+        by_host: bool | None = None,
+        green: float | None = None,
+        reward: object = None,
         seed: int | None = None,
         dtype: str = "float32",
         render_mode: str | None = None,
@@ -56,6 +60,9 @@ class Cage2Env(gymnasium.Env[Array, Any]):
             observation=observation,
             prior=prior,
             scenario=scenario,
+            green=green,
+            reward=reward,
+            by_host=by_host,
             dtype=dtype,
             num_threads=1,
             same_step=False,
@@ -70,8 +77,8 @@ class Cage2Env(gymnasium.Env[Array, Any]):
         self._action = np.zeros(1, np.int64)
 
     def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Array, dict[str, Any]]:
+        self, *, seed: int | None = None, options: Mapping[str, object] | None = None
+    ) -> tuple[Array, Info]:
         """Begin the next episode; with a seed, episode 0 of that seed."""
         if seed is None and not self._began:
             seed = self._next_seed
@@ -87,7 +94,7 @@ class Cage2Env(gymnasium.Env[Array, Any]):
             self.render()
         return self.batch.shown.obs[0].copy(), self._info()
 
-    def step(self, action: Any) -> tuple[Array, float, bool, bool, dict[str, Any]]:
+    def step(self, action: npt.ArrayLike) -> tuple[Array, float, bool, bool, Info]:
         """Play one turn. The episode ends by truncation at the horizon."""
         if self._over:
             raise ResetNeeded("call reset() before step(): no episode has begun, or it is over")
@@ -98,7 +105,7 @@ class Cage2Env(gymnasium.Env[Array, Any]):
             self.render()
         return shown.obs[0].copy(), float(shown.rewards[0]), False, self._over, self._info()
 
-    def _info(self) -> dict[str, Any]:
+    def _info(self) -> Info:
         return {"action_mask": self.action_masks().view(np.int8)}
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
@@ -113,7 +120,8 @@ class Cage2Env(gymnasium.Env[Array, Any]):
         """What blue sees beside what is true, as text."""
         if self.render_mode is None:
             return None
-        text = picture(self.batch.nets[0], self.batch.scenario.host_names)
+        batch = self.batch
+        text = picture(batch.nets[0], batch.scenario_of(0).host_names, batch.red_agents)
         if self.render_mode == "ansi":
             return text
         print(text)
@@ -138,7 +146,7 @@ def observation_space(shown: Shown) -> spaces.Box:
     return spaces.Box(0, 1, shown.obs.shape[1:], shown.obs.dtype.type)
 
 
-def one_action(action: Any, num_actions: int = NUM_ACTIONS) -> int:
+def one_action(action: npt.ArrayLike, num_actions: int = NUM_ACTIONS) -> int:
     """An action of a single environment, checked."""
     if np.shape(action) in ((), (1,)) and np.asarray(action).dtype.kind in "iu":
         number = int(np.asarray(action).reshape(()))

@@ -1,12 +1,11 @@
 """Observations made outside the game, beside the original for instance."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from phalanx.cage2.belief import open_minds
+from phalanx.cage2.belief import one_network, open_minds
 from phalanx.cage2.rules.masks import action_masks
 from phalanx.cage2.rules.mind import Minds, begin_mind, take_in, write_mind
 from phalanx.cage2.rules.observation import (
@@ -34,7 +33,13 @@ from phalanx.errors import ConfigError
 
 @kernel
 def take_in_turns(
-    worlds: Worlds, minds: Minds, actions: Any, bits: Any, seen: Any, horizon: int, obs: Any
+    worlds: Worlds,
+    minds: Minds,
+    actions: npt.NDArray[np.int64],
+    bits: npt.NDArray[np.float32],
+    seen: npt.NDArray[np.int64],
+    horizon: int,
+    obs: npt.NDArray[np.float32],
 ) -> None:
     """A turn of each network; all play the first of the worlds. seen: room for one's bits."""
     world = worlds[0]
@@ -45,9 +50,15 @@ def take_in_turns(
 
 
 @kernel
-def begin_minds(worlds: Worlds, minds: Minds, nothing: Any, horizon: int, obs: Any) -> None:
+def begin_minds(
+    worlds: Worlds,
+    minds: Minds,
+    nothing: npt.NDArray[np.int64],
+    horizon: int,
+    obs: npt.NDArray[np.float32],
+) -> None:
     for i in range(len(obs)):
-        begin_mind(minds, i)
+        begin_mind(minds, i, 0)
         write_mind(worlds[0], minds, i, nothing, horizon, obs[i])
 
 
@@ -60,7 +71,8 @@ class History:
     history.action_masks()                  # bool [N, 145]: False for decoys that cannot be placed
 
     observation: bits, history, memory or belief.
-    rules, prior: of beliefs: the rules of the game, and how likely each attacker is.
+    rules, prior, green: of beliefs: the rules of the game, how likely each attacker is, and how
+        often green acts.
     """
 
     def __init__(
@@ -71,11 +83,13 @@ class History:
         observation: str = "history",
         rules: str = DEFAULT_RULES,
         prior: str | Mapping[str, float] = DEFAULT_PRIOR,
+        green: float = 0.0,
     ) -> None:
         self.horizon = checked_horizon(horizon)
         self.kind = observation_kind(observation)
         if self.kind == TRUE:
             raise ConfigError("truth observations are made inside the game only; give another")
+        _cage2, self.worlds = one_network("cage2", green)
         kept = max(self.kind, HISTORY)  # to know which decoys stand; the bits are its first numbers
         self.minds = open_minds(checked_num_envs(num_envs), kept, prior, rules, self.horizon)
         self._shape, self._width = (num_envs, OBS_SIZES[OBSERVATIONS[kept]]), OBS_SIZES[observation]
@@ -83,7 +97,7 @@ class History:
 
     def begin(self) -> npt.NDArray[np.float32]:
         obs = np.empty(self._shape, np.float32)
-        begin_minds(CAGE2_WORLDS, self.minds, np.zeros(1, np.int64), self.horizon, obs)
+        begin_minds(self.worlds, self.minds, np.zeros(1, np.int64), self.horizon, obs)
         return np.ascontiguousarray(obs[:, : self._width])
 
     def observe(self, actions: npt.ArrayLike, bits: npt.ArrayLike) -> npt.NDArray[np.float32]:
@@ -94,7 +108,7 @@ class History:
             raise ConfigError(f"bits must have the shape {(size, NUM_BITS)}, got {shown.shape}")
         shown = np.ascontiguousarray(shown)
         room = np.zeros(1, np.int64)
-        take_in_turns(CAGE2_WORLDS, self.minds, played, shown, room, self.horizon, obs)
+        take_in_turns(self.worlds, self.minds, played, shown, room, self.horizon, obs)
         return np.ascontiguousarray(obs[:, : self._width])
 
     def action_masks(self) -> npt.NDArray[np.bool_]:

@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 
-from phalanx.cage2.rules.network import RUNNING, Network
+import numpy as np
+
+from phalanx.cage2.rules.network import RUNNING
 from phalanx.cage2.rules.observation import shown_of
 from phalanx.cage2.rules.scenario import ALL_RED_AGENTS, DECOYS, HOSTS
 
@@ -11,12 +13,14 @@ COMPROMISED = ("No", "Unknown", "User", "Privileged")
 ACCESS = ("-", "user", "root")
 
 
-def picture(net: Network, hosts: Sequence[str] = HOSTS) -> str:
+def picture(
+    net: np.void, hosts: Sequence[str] = HOSTS, attackers: Sequence[str] = ALL_RED_AGENTS
+) -> str:
     """A table of the hosts, for people."""
     service = "running" if int(net["service"]) & RUNNING else "DOWN"
     lines = [
         f"turn {net['turn']} of {net['horizon']} · return {net['tenths'] / 10:.1f} · "
-        f"red agent {ALL_RED_AGENTS[net['red']]} · operational service {service}",
+        f"red agent {attackers[net['red']]} · operational service {service}",
         f"{'':12} | {'blue sees':^20} | {'true':^25} |",
         f"{'host':12} | {'activity':8} {'compromised':11} | {'known':5} {'scanned':7} {'access':6} "
         f"{'file':4} | decoys",

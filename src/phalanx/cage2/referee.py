@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +29,7 @@ def parse_true_state(mode: str) -> str | int:
     )
 
 
-def is_fix(actions: Any) -> npt.NDArray[np.bool_]:
+def is_fix(actions: npt.NDArray[np.integer]) -> npt.NDArray[np.bool_]:
     """Remove or Restore."""
     verbs = VERB_OF_ACTION[actions]
     return (verbs == REMOVE) | (verbs == RESTORE)
@@ -49,7 +48,7 @@ class Referee:
     """
 
     def __init__(
-        self, orders: npt.NDArray[np.integer[Any]], rule: str, true_state: str = "exact"
+        self, orders: npt.NDArray[np.integer], rule: str, true_state: str = "exact"
     ) -> None:
         self._orders, self._rule = np.asarray(orders, np.int64), rule
         self._mode = parse_true_state(true_state)

@@ -16,6 +16,7 @@ from phalanx.cage2.workflow import NUM_ORDERS
 from phalanx.errors import ConfigError
 
 Records = npt.NDArray[np.void]
+Saved = dict[str, npt.NDArray[Any]]  # a game as arrays, by their names
 Range = tuple[int, int]
 
 
@@ -27,6 +28,7 @@ HOST_SETS = (
     "sessions", "root", "removable", "files", "restored", "known", "named", "scanned",
     "scan_tried", "exploited", "escalated", "mapped",
 )  # fmt: skip
+OWN_HOST_SETS = ("lead_root", "oldest_root", "systems", "root_told")  # of attackers of one's own
 HOSTS_OR_NONE = ("line_target", "last_exploited", "last_escalated", "alert")
 
 # Of the record of a network; fields that are not here may hold any number of their type.
@@ -37,7 +39,6 @@ NETWORK_RANGES: dict[str, Range] = {
     "succeeded": (0, UNKNOWN),
     "found_nothing": (0, 1),
     "service": (0, RUNNING | ACTIVE | NAME_KNOWN),
-    "red": (0, len(ALL_RED_AGENTS) - 1),
 }
 MEMORY_RANGES: dict[str, Range] = {
     "decoys": _set_of(len(DECOYS)),
@@ -48,13 +49,14 @@ CONDUCT_RANGES: dict[str, Range] = {"order": (0, NUM_ORDERS - 1)}
 TURNS = ("scan_turn", "exploit_turn", "remove_turn", "restore_turn")  # of a record of MEMORY
 
 
-def check_networks(nets: Records, worlds: Worlds) -> None:
+def check_networks(nets: Records, worlds: Worlds, num_attackers: int = len(ALL_RED_AGENTS)) -> None:
     hosts, subnets = num_hosts_of(worlds), int(worlds["num_subnets"].max())
     _check_ranges(nets, NETWORK_RANGES)
     _check_ranges(nets, dict.fromkeys(HOSTS_OR_NONE, (NO_HOST, hosts - 1)))
     _check_ranges(nets, dict.fromkeys(("subnets", "swept"), _set_of(subnets)))
-    _check_ranges(nets, {"world": (0, len(worlds) - 1)})
-    for name in HOST_SETS:
+    _check_ranges(nets, {"world": (0, len(worlds) - 1), "red": (0, num_attackers - 1)})
+    own = OWN_HOST_SETS if "memory" in (nets.dtype.names or ()) else ()
+    for name in (*HOST_SETS, *own):
         _demand(~out_of_set(nets[name], hosts), name)
     for word in range(nets["seen"].shape[1]):
         bits = min(max(4 * hosts - 64 * word, 0), 64)
@@ -62,7 +64,7 @@ def check_networks(nets: Records, worlds: Worlds) -> None:
     _demand(nets["turn"] <= nets["horizon"], "turn")
 
 
-def out_of_set(sets: npt.NDArray[Any], size: int) -> npt.NDArray[np.bool_]:
+def out_of_set(sets: npt.NDArray[np.integer], size: int) -> npt.NDArray[np.bool_]:
     """Where a set has members that do not exist."""
     return sets.astype(np.uint64) & ~np.uint64((1 << size) - 1) != 0
 
@@ -78,9 +80,9 @@ def check_memories(memories: Records, worlds: Worlds) -> None:
 # --- minds: what blue remembers, and believes -----------------------------------------------------
 
 
-def save_minds(minds: Minds) -> dict[str, npt.NDArray[Any]]:
+def save_minds(minds: Minds) -> Saved:
     """As arrays; of beliefs only the half that holds them, with zeros where no state is."""
-    arrays: dict[str, npt.NDArray[Any]] = {"memories": minds.memories.copy()}
+    arrays: Saved = {"memories": minds.memories.copy()}
     if minds.beliefs is not None:
         standing = minds.beliefs.standing.copy()
         everyone, sides = np.arange(len(standing)), standing["side"].copy()
@@ -93,7 +95,7 @@ def save_minds(minds: Minds) -> dict[str, npt.NDArray[Any]]:
     return arrays
 
 
-def restore_minds(minds: Minds, saved: dict[str, npt.NDArray[Any]]) -> None:
+def restore_minds(minds: Minds, saved: Saved) -> None:
     """Go on from what `save_minds` gave and `check_minds` found right."""
     minds.memories[:] = saved["memories"]
     if minds.beliefs is not None:
@@ -102,7 +104,7 @@ def restore_minds(minds: Minds, saved: dict[str, npt.NDArray[Any]]) -> None:
         minds.beliefs.standing[:] = saved["belief_standing"]
 
 
-def check_minds(minds: Minds, saved: dict[str, npt.NDArray[Any]], worlds: Worlds) -> None:
+def check_minds(minds: Minds, saved: Saved, worlds: Worlds) -> None:
     """Refuse what is none of these minds."""
     check_memories(saved["memories"], worlds)
     if minds.beliefs is None:
@@ -135,7 +137,7 @@ def _check_ranges(batch: Records, ranges: dict[str, Range]) -> None:
         _demand((batch[name] >= low) & (batch[name] <= high), name)
 
 
-def _demand(holds: Any, name: str) -> None:
+def _demand(holds: npt.NDArray[np.bool_], name: str) -> None:
     if not holds.all():
         at = int(np.argwhere(~holds)[0][0])
         raise ConfigError(f"the saved state is none of this game: {name} of network {at}")

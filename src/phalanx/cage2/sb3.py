@@ -1,12 +1,13 @@
 """The game as Stable-Baselines3's VecEnv."""
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from phalanx.cage2.env import Array
 from phalanx.cage2.settings import num_envs_of
 from phalanx.cage2.vector import Cage2VectorEnv
 from phalanx.errors import ConfigError, MissingError
@@ -16,7 +17,7 @@ try:
 except ImportError:
     raise MissingError('Stable-Baselines3 is not installed: pip install "phalanx[sb3]"') from None
 
-Array = npt.NDArray[Any]
+Indices = None | int | slice | Iterable[int]  # of networks; None: all
 
 
 class Cage2VecEnv(VecEnv):  # type: ignore[misc]
@@ -48,10 +49,10 @@ class Cage2VecEnv(VecEnv):  # type: ignore[misc]
     def step_async(self, actions: Array) -> None:
         self._actions = actions
 
-    def step_wait(self) -> tuple[Array, Array, Array, list[dict[str, Any]]]:
+    def step_wait(self) -> tuple[Array, Array, Array, list[dict[str, object]]]:
         assert self._actions is not None
         obs, rewards, _, truncated, batch_infos = self.envs.step(self._actions)
-        infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
+        infos: list[dict[str, object]] = [{} for _ in range(self.num_envs)]
         for i in np.flatnonzero(truncated):
             infos[i] = {
                 "terminal_observation": batch_infos["final_obs"][i],
@@ -70,7 +71,9 @@ class Cage2VecEnv(VecEnv):  # type: ignore[misc]
     def close(self) -> None:
         self.envs.close()
 
-    def set_options(self, options: Sequence[dict[str, Any]] | dict[str, Any] | None = None) -> None:
+    def set_options(
+        self, options: Sequence[dict[str, object]] | dict[str, object] | None = None
+    ) -> None:
         if any([options] if isinstance(options, dict) else options or ()):
             raise ConfigError(
                 f"CAGE-2 knows no options of reset, got {options}; settings are given when the "
@@ -83,20 +86,20 @@ class Cage2VecEnv(VecEnv):  # type: ignore[misc]
         pictures = self.envs.render() if mode in (None, self.render_mode) else None
         return super().render(mode) if pictures is None else "\n\n".join(pictures)
 
-    def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
+    def get_attr(self, attr_name: str, indices: Indices = None) -> list[Any]:
         return self.envs.get_of(attr_name, self._chosen(indices))
 
-    def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
+    def set_attr(self, attr_name: str, value: object, indices: Indices = None) -> None:
         chosen = self._chosen(indices)
         self.envs.set_of(attr_name, [value] * len(chosen), chosen)
 
     def env_method(
-        self, method_name: str, *method_args: Any, indices: Any = None, **method_kwargs: Any
+        self, method_name: str, *method_args: Any, indices: Indices = None, **method_kwargs: Any
     ) -> list[Any]:
         chosen = self._chosen(indices)
         return self.envs.call_of(method_name, chosen, *method_args, **method_kwargs)
 
-    def env_is_wrapped(self, wrapper_class: type, indices: Any = None) -> list[bool]:
+    def env_is_wrapped(self, wrapper_class: type, indices: Indices = None) -> list[bool]:
         return [False] * len(self._chosen(indices))  # the networks are records, not environments
 
     def _chosen(self, indices: Any) -> list[int]:

@@ -13,6 +13,7 @@ from phalanx.machine import count_cores
 
 MAX_HORIZON = 10_000
 MAX_THREADS = 1024
+SIMULATORS = ("phalanx", "cyborg")
 OBSERVATIONS = ("bits", "history", "memory", "truth", "belief")
 # Whom training meets if nothing else is said: the challenge's attackers, and a few others, so that
 # a defender does not break when it meets one that is new to it. A belief expects the same but for
@@ -23,7 +24,19 @@ DEFAULT_RED_AGENTS = (
 DEFAULT_PRIOR = "b_line=0.47,meander=0.47,sleep=0.02,b_line_detour=0.02,meander_rescan=0.02"
 ORIGINAL_RED_AGENTS = "b_line=0.49,meander=0.49,sleep=0.02"  # the same for the original simulator
 
-RedAgent = str | Mapping[str, float] | Sequence[str]
+RedAgent = object  # a name, a mixture of names, a name for each network, an attacker of one's own
+FIRST_OWN = len(ALL_RED_AGENTS)
+
+
+def is_own(name: object) -> bool:
+    """Whether it names, or is, an attacker of the user's own: my_file.py:my_red, not b_line:0.5."""
+    return not isinstance(name, str) or re.search(r":[^\W\d][^:]*$", name) is not None
+
+
+def refuse_own(name: object, why: str) -> None:
+    """Refuse an attacker of the user's own, in one line that says why."""
+    if is_own(name):
+        raise ConfigError(f"{name!s:.80} cannot be used here: {why}")
 
 
 def red_agent_number(name: str) -> int:
@@ -43,7 +56,7 @@ def red_agent_weights(spec: str | Mapping[str, float]) -> dict[str, float]:
     """
     weights: dict[str, float] = {}
     for name, weight in spec.items() if isinstance(spec, Mapping) else _pairs(spec):
-        agent = ALL_RED_AGENTS[red_agent_number(name)]
+        agent = name if is_own(name) else ALL_RED_AGENTS[red_agent_number(name)]
         if agent in weights:
             raise ConfigError(f"red agent {agent} is named twice in {spec!r}; give each one weight")
         try:
@@ -61,10 +74,19 @@ def red_agent_weights(spec: str | Mapping[str, float]) -> dict[str, float]:
     return weights
 
 
+def prior_weights(spec: str | Mapping[str, float]) -> dict[str, float]:
+    """The same for whom a belief expects: those that it can follow."""
+    weights = red_agent_weights(spec)
+    for name in weights:
+        refuse_own(name, "a belief foresees the built-in attackers only; leave it out of the prior")
+    return weights
+
+
 def original_red_agent_weights(spec: str | Mapping[str, float]) -> dict[str, float]:
     """The same for the original simulator, which does not have all of them."""
     weights = red_agent_weights(spec)
     for name in weights:
+        refuse_own(name, "the original simulator plays attackers written for it: phalanx record")
         if name not in RED_AGENTS:
             raise ConfigError(
                 f"the original simulator has no red agent {name}; choose from "
@@ -75,51 +97,70 @@ def original_red_agent_weights(spec: str | Mapping[str, float]) -> dict[str, flo
 
 def kinds_of_episodes(spec: str) -> tuple[str, ...]:
     """Names by the number of the attacker: the challenge's own, or all if others take part."""
-    others = set(red_agent_weights(spec)) - set(RED_AGENTS)
-    return ALL_RED_AGENTS if others else RED_AGENTS
+    names = red_agent_weights(spec)
+    own = tuple(name for name in names if is_own(name))
+    return (*ALL_RED_AGENTS, *own) if set(names) - set(RED_AGENTS) else RED_AGENTS
 
 
 def _pairs(spec: str) -> list[tuple[str, float | str]]:
     """Names and weights, as they are written."""
-    parts = [part.partition("=") for part in spec.split(",")]
     if "=" in spec:
-        return [(name.strip(), weight if equals else "nan") for name, equals, weight in parts]
-    if len(parts) > 1:
+        parts = [part.rpartition("=") for part in spec.split(",")]
+        return [(n.strip(), w) if equals else (w.strip(), "nan") for n, equals, w in parts]
+    names = [name.strip() for name in spec.split(",")]
+    if len(names) > 1:
         raise ConfigError(
             f"{spec!r} names several red agents; say how often each attacks: "
-            + ",".join(f"{name.strip()}={1 / len(parts):.3g}" for name, _equals, _weight in parts)
+            + ",".join(f"{name}={1 / len(names):.3g}" for name in names)
         )
     return [(spec, 1.0)]
 
 
 def red_agent_plan(
     spec: RedAgent, num_envs: int
-) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-    """Who attacks each network (or DRAWN), uint8 [N], and the odds where it is drawn, int64."""
-    odds = np.zeros(len(ALL_RED_AGENTS), np.int64)
+) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], tuple[object, ...]]:
+    """Who attacks each network (or DRAWN), uint8 [N]; the odds where it is drawn, int64; and the
+    user's own attackers, in the order of their numbers, which come after those of the built-in.
+    """
     if not isinstance(spec, str | Mapping | Sequence | np.ndarray):
-        raise ConfigError(choices("red agent", spec, ALL_RED_AGENTS))
+        if not callable(spec):
+            raise ConfigError(choices("red agent", spec, ALL_RED_AGENTS))
+        spec = {spec: 1.0}
     if not isinstance(spec, str | Mapping):
         if len(spec) != num_envs:
             raise ConfigError(
                 f"got {len(spec)} red agents for {num_envs} networks; give one name, a mixture, "
                 "or one name for each"
             )
-        return np.array([red_agent_number(name) for name in spec], np.uint8), odds
+        own = tuple(dict.fromkeys(name for name in spec if is_own(name)))
+        plan = np.array([_number_of(name, own) for name in spec], np.uint8)
+        return plan, np.zeros(FIRST_OWN + len(own), np.int64), own
     weights = red_agent_weights(spec)
+    own = tuple(name for name in weights if is_own(name))
+    odds = np.zeros(FIRST_OWN + len(own), np.int64)
     if len(weights) == 1:
-        return np.full(num_envs, red_agent_number(next(iter(weights))), np.uint8), odds
-    shares = np.array([weights.get(agent, 0.0) for agent in ALL_RED_AGENTS])
+        return np.full(num_envs, _number_of(next(iter(weights)), own), np.uint8), odds, own
+    shares = np.array([weights.get(agent, 0.0) for agent in (*ALL_RED_AGENTS, *own)])
     odds[:] = np.rint(np.cumsum(shares) * 2**32)
     odds[np.flatnonzero(shares)[-1] :] = 2**32
-    return np.full(num_envs, DRAWN, np.uint8), odds
+    return np.full(num_envs, DRAWN, np.uint8), odds, own
+
+
+def _number_of(name: Any, own: tuple[object, ...]) -> int:
+    return FIRST_OWN + own.index(name) if is_own(name) else red_agent_number(name)
 
 
 def red_agents_of(plan: npt.NDArray[np.uint8], odds: npt.NDArray[np.int64]) -> tuple[str, ...]:
-    """The names of all that can come up by `red_agent_plan`."""
+    """The names of all built-in ones that can come up by `red_agent_plan`."""
     drawn = np.flatnonzero(np.diff(odds, prepend=0)) if (plan == DRAWN).any() else ()
     numbers = {*np.unique(plan).tolist(), *(int(k) for k in drawn)} - {DRAWN}
-    return tuple(ALL_RED_AGENTS[number] for number in sorted(numbers))
+    return tuple(ALL_RED_AGENTS[number] for number in sorted(numbers) if number < FIRST_OWN)
+
+
+def check_simulator(name: str) -> None:
+    """phalanx itself, the original, or one of the user's own."""
+    if name not in SIMULATORS and not re.fullmatch(r"[\w.]+:\w+", name):
+        raise ConfigError(choices("simulator", name, (*SIMULATORS, "module:factory of your own")))
 
 
 def rule_set_number(name: str) -> int:
@@ -139,6 +180,14 @@ def whole(name: str, number: Any, low: int, high: int, wanted: str) -> int:
 def checked_horizon(horizon: int) -> int:
     wanted = f"a whole number from 1 to {MAX_HORIZON}"
     return whole("horizon", horizon, 1, MAX_HORIZON, wanted)
+
+
+def checked_green(green: float) -> float:
+    """The chance that green acts in a turn."""
+    is_number = isinstance(green, int | float | np.number) and not isinstance(green, bool)
+    if not is_number or not 0 <= green <= 1:
+        raise ConfigError(f"green must be a number from 0 (none) to 1 (every turn), got {green!r}")
+    return float(green)
 
 
 def checked_seed(seed: int) -> int:
@@ -184,7 +233,7 @@ def checked_choice(chosen: npt.NDArray[np.bool_] | None, num_envs: int) -> npt.N
 
 
 def checked_actions(
-    actions: npt.NDArray[Any], num_envs: int, num_actions: int = NUM_ACTIONS
+    actions: npt.NDArray[np.integer], num_envs: int, num_actions: int = NUM_ACTIONS
 ) -> npt.NDArray[np.int64]:
     """Actions that are one of 0..144 for each network; others are refused before the turn."""
     if not isinstance(actions, np.ndarray) or actions.shape != (num_envs,):

@@ -3,7 +3,6 @@
 import inspect
 from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,16 +13,15 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from phalanx.cage2.batch import Batch
-from phalanx.cage2.env import observation_space, shown_as
+from phalanx.cage2.env import Array, observation_space, shown_as
 from phalanx.cage2.picture import picture
 from phalanx.cage2.rules.batch_turn import Shown
 from phalanx.cage2.rules.scenario import DEFAULT_RULES
-from phalanx.cage2.scenario.plan import Scenario
+from phalanx.cage2.scenario.several import Source
 from phalanx.cage2.settings import DEFAULT_PRIOR, RedAgent, Seed, num_envs_of, spread_seeds
 from phalanx.errors import ConfigError, choices
 from phalanx.reset_mask import checked_mask
 
-Array = npt.NDArray[Any]
 BY_NETWORK = (
     "known", "scanned", "access", "infected_before", "infected_after", "np_random",
     "np_random_seed",
@@ -49,7 +47,15 @@ class Cage2VectorEnv(VectorEnv[Array, Array, Array]):
         "b_line=0.5,meander=0.5"; or one name per network.
     observation: "bits" (the challenge's 52) or "history" (these and what a defender can remember).
     scenario: "cage2", or a file that says another network (see docs/scenarios.md): 4 bits a host
-        are shown then, and actions are those of `envs.batch.scenario.actions`.
+        are shown then, and actions are those of `envs.batch.scenario.actions`. Of a folder of
+        files, or "random:seed=1,users=3-8", each episode draws its own network: hosts that are not
+        there are masked, and observations other than bits end with `envs.batch.host_features`.
+    by_host: observations like that for a single network too.
+    green: the chance that green acts in a turn, 0 to 1; if not given, what the scenario says (none
+        in CAGE-2). 1 is the original's GreenAgent, whose scans look like an attacker's.
+    reward: a function of your own marked with `@reward` (docs/scenarios.md), or its
+        module:function, in place of the scenario's reward. infos["episode_return"] stays the
+        scenario's own score.
     dtype: "float32" or, for bits, "uint8".
     autoreset_mode: in the SAME_STEP (default), an ended episode's last observation is row i of
         infos["final_obs"] where infos["_final_obs"][i]; NEXT_STEP and DISABLED as in Gymnasium.
@@ -71,7 +77,10 @@ class Cage2VectorEnv(VectorEnv[Array, Array, Array]):
         rules: str = DEFAULT_RULES,
         observation: str = "bits",
         prior: str | Mapping[str, float] = DEFAULT_PRIOR,
-        scenario: str | Path | Scenario = "cage2",
+        scenario: Source = "cage2",
+        by_host: bool | None = None,
+        green: float | None = None,
+        reward: object = None,
         seed: int | None = None,
         num_threads: int | str = "auto",
         dtype: str = "float32",
@@ -96,6 +105,9 @@ class Cage2VectorEnv(VectorEnv[Array, Array, Array]):
             observation=observation,
             prior=prior,
             scenario=scenario,
+            green=green,
+            reward=reward,
+            by_host=by_host,
             dtype=dtype,
             seed=0 if seed is None else seed,
             first_index=first_index,
@@ -106,7 +118,7 @@ class Cage2VectorEnv(VectorEnv[Array, Array, Array]):
         self.single_observation_space = observation_space(shown)
         self.single_action_space = spaces.Discrete(self.batch.num_actions)
         self._reset_done = False
-        self._own_attributes: dict[str, dict[int, Any]] = {}  # of users, by name and network
+        self._own_attributes: dict[str, dict[int, object]] = {}  # of users, by name and network
         self._generators: tuple[np.random.Generator, ...] | None = None
         if seed is None:
             self._seeds = np.random.default_rng().integers(2**63, size=num_envs, dtype=np.uint64)
@@ -132,11 +144,11 @@ class Cage2VectorEnv(VectorEnv[Array, Array, Array]):
     # The bounds of a batch take more memory than the batch: made when somebody asks for them.
 
     @cached_property
-    def observation_space(self) -> spaces.Space[Any]:  # type: ignore[override]
+    def observation_space(self) -> spaces.Space[Array]:  # type: ignore[override]
         return batch_space(self.single_observation_space, self.num_envs)
 
     @cached_property
-    def action_space(self) -> spaces.Space[Any]:  # type: ignore[override]
+    def action_space(self) -> spaces.Space[Array]:  # type: ignore[override]
         return batch_space(self.single_action_space, self.num_envs)
 
     def reset(
@@ -144,7 +156,7 @@ class Cage2VectorEnv(VectorEnv[Array, Array, Array]):
         *,
         seed: Seed = None,
         options: dict[str, Any] | None = None,
-    ) -> tuple[Array, dict[str, Any]]:
+    ) -> tuple[Array, dict[str, Array]]:
         """Begin the next episode everywhere, or in the networks of options["reset_mask"] only.
 
         With a seed it is episode 0. Network i is the one that `gymnasium.make` gives for seed + i,
@@ -165,7 +177,7 @@ class Cage2VectorEnv(VectorEnv[Array, Array, Array]):
         self._reset_done = True
         return self._own(self.batch.shown.obs), {}
 
-    def step(self, actions: Array) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
+    def step(self, actions: Array) -> tuple[Array, Array, Array, Array, dict[str, Array]]:
         """Play one turn everywhere. Episodes end by truncation at the horizon."""
         self._check_may_step()
         if not isinstance(actions, np.ndarray):
@@ -199,7 +211,7 @@ class Cage2VectorEnv(VectorEnv[Array, Array, Array]):
             truncated=np.empty_like(shown.truncated),
         )
 
-    def _infos(self, shown: Shown) -> dict[str, Any]:
+    def _infos(self, shown: Shown) -> dict[str, Array]:
         if not shown.truncated.any():
             return {}
         ended = shown.truncated.copy()
@@ -238,7 +250,10 @@ class Cage2VectorEnv(VectorEnv[Array, Array, Array]):
             return None
         if not self._reset_done:
             raise ResetNeeded("call reset() before render()")
-        return tuple(picture(net, self.batch.scenario.host_names) for net in self.batch.nets)
+        batch = self.batch
+        names = [batch.scenario_of(i).host_names for i in range(self.num_envs)]
+        attackers = [batch.red_agents] * self.num_envs
+        return tuple(map(picture, batch.nets, names, attackers))
 
     # --- each network as if it were an environment --------------------------------------------
 
@@ -322,7 +337,9 @@ class Cage2VectorEnv(VectorEnv[Array, Array, Array]):
             )
         return [method(*args, **kwargs) for method in methods]
 
-    def _wrapper_call(self, method: str, i: int, name: str, *value: Any, **_kwargs: Any) -> Any:
+    def _wrapper_call(
+        self, method: str, i: int, name: str, *value: object, **_kwargs: object
+    ) -> object:
         """As Gymnasium's wrappers answer; nothing is wrapped around a network."""
         if method == "set_wrapper_attr":
             self.set_of(name, value, [i])
@@ -331,7 +348,7 @@ class Cage2VectorEnv(VectorEnv[Array, Array, Array]):
             return self.get_of(name, [i])[0]
         return i in self._own_attributes.get(name, {}) or self._has(name)
 
-    def _own_attribute(self, name: str, i: int) -> Any:
+    def _own_attribute(self, name: str, i: int) -> object:
         if i not in self._own_attributes[name]:
             raise AttributeError(f"network {i} has no attribute {name!r}: it was set for others")
         return self._own_attributes[name][i]
@@ -340,7 +357,7 @@ class Cage2VectorEnv(VectorEnv[Array, Array, Array]):
         """Whether the game has it: as an attribute, or as a setting that was given to it."""
         return name in inspect.signature(type(self)).parameters or hasattr(self, name)
 
-    def close_extras(self, **kwargs: Any) -> None:
+    def close_extras(self, **kwargs: object) -> None:
         self.batch.close()
 
 

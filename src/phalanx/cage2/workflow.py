@@ -4,7 +4,6 @@ import re
 from collections.abc import Sequence
 from difflib import get_close_matches
 from itertools import combinations, permutations
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -132,6 +131,7 @@ DISTANCES = _distances()
 COMPLIANCE_RULES = ("host", "type")
 ALIGNMENTS = ("delta", "per_fix", "gate")  # ways to reward it
 OWN, BETTER = range(2)
+Numbers = int | npt.NDArray[np.integer]
 
 
 def _judged(rule: str) -> npt.NDArray[np.uint16]:
@@ -156,7 +156,7 @@ JUDGED = {rule: _judged(rule) for rule in COMPLIANCE_RULES}
 
 
 def judge(
-    rule: str, orders: Any, targets: Any, infected: npt.NDArray[np.uint16]
+    rule: str, orders: Numbers, targets: Numbers, infected: npt.NDArray[np.uint16]
 ) -> npt.NDArray[np.bool_]:
     """Whether fixes of `targets` followed their orders, by the hosts that red held just before.
 

@@ -5,7 +5,7 @@ import sys
 from phalanx.files import write_json
 from phalanx.play.cells import Cell, play_cells
 from phalanx.play.evaluate_config import EvaluateConfig
-from phalanx.play.players import open_players, remarks
+from phalanx.play.players import check_there, open_players, remarks
 from phalanx.play.scores import Scores
 
 
@@ -15,7 +15,8 @@ def main(config: EvaluateConfig) -> int:
     Ctrl-C keeps what is done.
     """
     players = [] if config.elsewhere else open_players(config)
-    for line in remarks(players, config.rules):
+    check_there(players, config.scenario)
+    for line in remarks(players, config.rules, config.scenario):
         print(f"phalanx: {line}", file=sys.stderr)
     cells: list[Cell] = []
     complete = False

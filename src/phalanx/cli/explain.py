@@ -10,11 +10,19 @@ from rich.table import Table
 from rich.text import Text
 
 import phalanx
+from phalanx.cage2.scenario.names import as_named, short_name
 from phalanx.display import new_table, progress_display
 from phalanx.files import write_json
-from phalanx.play.explain import LIGHT, Explanation, Move, explain, record_episodes
+from phalanx.play.explain import (
+    LIGHT,
+    Explanation,
+    Move,
+    explain,
+    only_network,
+    record_episodes,
+)
 from phalanx.play.explain_config import ExplainConfig
-from phalanx.play.players import open_players, remarks
+from phalanx.play.players import check_there, open_players, remarks
 
 WORDS = ("turn", "most often", "next", "host", "decoy", "cause")  # columns that hold no numbers
 _table = partial(new_table, words=WORDS, title_justify="left")
@@ -42,6 +50,7 @@ def main(config: ExplainConfig) -> int:
             "phalanx": phalanx.__version__,
             "policy": config.target,
             "rules": config.played.rules,
+            "scenario": as_named(config.played.scenario),
             "workflow": config.workflow,
             "seed": config.seed,
             "attackers": [dataclasses.asdict(one) for one in told],
@@ -62,7 +71,9 @@ def explanations(
 ) -> Iterator[Explanation]:
     """The figures against each attacker. `played` hears: attacker, turns."""
     (player,) = open_players(config.played)
-    for line in remarks([player], config.played.rules):
+    only_network(config.played.scenario)
+    check_there([player], config.played.scenario)
+    for line in remarks([player], config.played.rules, config.played.scenario):
         print(f"phalanx: {line}", file=sys.stderr)
     for red_agent in config.red_agent:
         yield explain(red_agent, record_episodes(config, red_agent, player, played))
@@ -73,8 +84,9 @@ def show(config: ExplainConfig, told: Explanation) -> None:
     console = Console(width=100)
     heading = f"{config.target} against {told.red_agent}: mean return {told.mean:.2f}"
     console.rule(Text(heading), characters="=")
+    network, rules = short_name(config.played.scenario), config.played.rules
     print(
-        f"{told.episodes} episodes of {told.horizon} turns, rules {config.played.rules}, "
+        f"{told.episodes} episodes of {told.horizon} turns on {network}, rules {rules}, "
         f"seed {config.seed}"
     )
     for table in tables(told):

@@ -1,13 +1,16 @@
 """The command `phalanx record`: games of the original with any scenario, for `phalanx verify`."""
 
+import dataclasses
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 from phalanx.cage2.rules.scenario import RED_AGENTS
-from phalanx.cage2.settings import MAX_HORIZON
+from phalanx.cage2.scenario.names import is_random
+from phalanx.cage2.settings import MAX_HORIZON, is_own
 from phalanx.errors import ConfigError, choices
+from phalanx.importing import find_named
 from phalanx.settings.fields import Within, checked
 
 
@@ -17,20 +20,24 @@ class RecordConfig:
     """Play the original, where it is installed, and write what happened for phalanx to replay."""
 
     scenario: str = "cage2"
-    """a file in the original's format or in the short form, or cage2"""
+    """a file in the original's format or in the short form, cage2, or a single network of
+    random:seed=1,network=0 (docs/random-networks.md)"""
     red_agent: str = "b_line"
-    """the original's own: b_line, meander or sleep"""
+    """the original's own: b_line, meander or sleep; or a class of yours, my_file.py:MyRed"""
     episodes: Annotated[int, Within(1, 10_000)] = 10
     """how many games; five scripts of blue take turns"""
     horizon: Annotated[int, Within(1, MAX_HORIZON)] = 100
     """turns of each"""
     seed: Annotated[int, Within(0, 2**31)] = 0
     """game k is that of random.seed(seed + k)"""
+    green: Annotated[float | None, Within(0, 1)] = None
+    """the chance that green acts in a turn: 1 is the original's GreenAgent; if not given, as the
+    scenario says"""
     out: Path = Path("recorded")
     """a new folder"""
 
     def __post_init__(self) -> None:
-        if self.red_agent not in RED_AGENTS:
+        if self.red_agent not in RED_AGENTS and not is_own(self.red_agent):
             raise ConfigError(choices("red agent of the original", self.red_agent, RED_AGENTS))
         if self.out.exists():
             raise ConfigError(f"{self.out} exists already; give --out a new folder")
@@ -42,25 +49,38 @@ def main(config: RecordConfig) -> int:
 
     from phalanx.cage2.scenario.keys import read_keys
     from phalanx.cage2.scenario.original_form import in_original_form
-    from phalanx.cage2.scenario.read import BUILT_IN, read_scenario
+    from phalanx.cage2.scenario.read import BUILT_IN
+    from phalanx.cage2.scenario.several import open_scenarios
+    from phalanx.cli.scenario import which_one
     from phalanx.display import progress_display
     from phalanx.verify.record import record
 
-    source = BUILT_IN.get(config.scenario, Path(config.scenario))
+    red_agent: str | type = config.red_agent
+    if is_own(config.red_agent):
+        red_agent = find_named("the class", config.red_agent)
+        if not isinstance(red_agent, type):
+            raise ConfigError(f"{config.red_agent} is no class of an agent of the original")
+    green, source = config.green, BUILT_IN.get(config.scenario, Path(config.scenario))
     with tempfile.TemporaryDirectory() as folder:
-        if "Agents" not in read_keys(source).content:  # the original does not know the short form
-            scenario = read_scenario(config.scenario)
+        if is_random(config.scenario) or "Agents" not in read_keys(source).content:
+            # the original does not know the short form
+            scenario, *others = open_scenarios(config.scenario).members
+            if others:
+                raise ConfigError(which_one(config.scenario, 1 + len(others)))
+            green = scenario.green if green is None else green
+            scenario = dataclasses.replace(scenario, green=0.0)  # a file cannot say how often
             source = Path(folder) / f"{scenario.name}.yaml"
             source.write_text(yaml.safe_dump(in_original_form(scenario), sort_keys=False))
         with progress_display("games") as progress:
             task = progress.add_task("recording", total=config.episodes, note="")
             record(
                 source,
-                config.red_agent,
+                red_agent,
                 config.episodes,
                 config.horizon,
                 config.out,
                 config.seed,
+                green,
                 lambda done: progress.update(task, completed=done),
             )
     print(f"{config.episodes} games in {config.out}; check them: phalanx verify {config.out}")

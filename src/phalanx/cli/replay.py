@@ -2,7 +2,7 @@
 
 import sys
 
-from phalanx.play.players import open_players, remarks
+from phalanx.play.players import check_there, open_players, remarks
 from phalanx.show.replay.config import ReplayConfig
 from phalanx.show.replay.replay import play_and_record
 
@@ -10,7 +10,9 @@ from phalanx.show.replay.replay import play_and_record
 def main(config: ReplayConfig) -> int:
     """The command: progress on a terminal, the page, JSON if asked for, and one sentence."""
     players = [] if config.trace is not None else open_players(config.played)
-    for line in remarks(players, config.played.rules) if players else ():
+    if players:
+        check_there(players, config.played.scenario)
+    for line in remarks(players, config.played.rules, config.played.scenario) if players else ():
         print(f"phalanx: {line}", file=sys.stderr)
     told = play_and_record(config, players, progress=True)
     told.save(config.out)
@@ -24,4 +26,6 @@ def main(config: ReplayConfig) -> int:
     print(f"{written}: {first}")
     for other in others:
         print(f"beside it: {other}")
+    for note in told.notes:
+        print(f"phalanx: {note}", file=sys.stderr)
     return 0

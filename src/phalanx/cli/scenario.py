@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from phalanx.cage2.scenario.names import is_random
 from phalanx.cage2.scenario.plan import CLOSED, GATED, GOAL, Scenario
 from phalanx.errors import ConfigError
 from phalanx.files import check_writable, write_text
@@ -15,7 +16,8 @@ class ScenarioConfig:
     """Show what a scenario file says, and what cannot happen in it."""
 
     scenario: str = field(default="cage2", metadata={"positional": True})
-    """a file in the original's format or in the short form, or cage2"""
+    """a file in the original's format or in the short form, cage2, a folder of files, or
+    random:seed=1,users=3-8 (docs/random-networks.md)"""
     actions: bool = False
     """also list the number of every action"""
     original: Path | None = None
@@ -27,9 +29,15 @@ class ScenarioConfig:
 
 def main(config: ScenarioConfig) -> int:
     """Print subnets with their hosts, who can attack, and warnings."""
-    from phalanx.cage2.scenario.read import read_scenario  # compiled, which help need not wait for
+    from phalanx.cage2.scenario.several import open_scenarios  # compiled: help need not wait
 
-    scenario = read_scenario(config.scenario)
+    networks = open_scenarios(config.scenario).members
+    scenario = networks[0]
+    if len(networks) > 1:
+        if config.original is not None:
+            raise ConfigError(which_one(config.scenario, len(networks)))
+        sizes = [len(one.hosts) for one in networks]
+        print(f"{len(networks)} networks of {min(sizes)} to {max(sizes)} hosts; the first of them:")
     print("\n".join(drawing(scenario)))
     for line in warnings(scenario):
         print(f"warning: {line}")
@@ -43,6 +51,12 @@ def main(config: ScenarioConfig) -> int:
 
         write_text(config.original, yaml.safe_dump(in_original_form(scenario), sort_keys=False))
     return 0
+
+
+def which_one(source: str, count: int) -> str:
+    """Why many networks are refused where one is needed."""
+    one = "network=0" if is_random(source) else "a file"
+    return f"{source} is {count} networks; say which: {one}"
 
 
 def drawing(scenario: Scenario) -> list[str]:

@@ -2,7 +2,6 @@
 
 import sys
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -11,6 +10,7 @@ from phalanx.cage2.workflow import NUM_ORDERS, order_name, parse_order, short_na
 from phalanx.display import new_table, plus_minus, progress_display
 from phalanx.errors import MissingError
 from phalanx.search.config import SearchConfig
+from phalanx.search.decided import Answer
 from phalanx.search.logs import read_summary
 from phalanx.search.search import Search, search
 from phalanx.search.words import asked, in_words, read_decision
@@ -73,28 +73,40 @@ def is_decided(folder: Path) -> bool:
     return (folder / "decision.json").is_file() and read_summary(folder)["state"] == "finished"
 
 
-def tell_asked(decision: dict[str, Any], order: str) -> None:
+def tell_asked(decision: Answer, order: str) -> None:
     for sentence in asked(decision, parse_order(order)):
         print(sentence)
 
 
-def show_decision(decision: dict[str, Any]) -> None:
+def show_decision(decision: Answer) -> None:
     """For each attacker the orders that cost least; then all of it in words."""
     for name, side in decision["against"].items():
         good = [order for order in side["orders"] if order["can_be_followed"]]
         ranked = sorted(good, key=lambda order: (order["cost"], order["workflow"]))
         rows = [
             [
-                short_name(order["workflow"]), str(order["workflow"]), f"{order['return']:.2f}",
-                f"{order['cost']:.2f}", f"{order['low']:.2f} to {order['high']:.2f}",
-                "yes" if order["may_be_best"] else "no", _share(order["compliance"]),
+                short_name(order["workflow"]),
+                str(order["workflow"]),
+                f"{order['return']:.2f}",
+                f"{order['cost']:.2f}",
+                f"{order['low']:.2f} to {order['high']:.2f}",
+                "yes" if order["may_be_best"] else "no",
+                _share(order["compliance"]),
                 _share(order["reverse_compliance"]),
             ]
             for order in ranked[:SHOWN]
-        ]  # fmt: skip
+        ]
         title = f"against {name}: what orders cost in points, {len(rows)} of {len(good)}"
-        columns = ("workflow", "number", "return", "cost", "95 % bounds", "may be best",
-                   "compliance", "by reverse")  # fmt: skip
+        columns = (
+            "workflow",
+            "number",
+            "return",
+            "cost",
+            "95 % bounds",
+            "may be best",
+            "compliance",
+            "by reverse",
+        )
         Console(width=100).print(new_table(title, columns, rows, words=("workflow",)))
     for sentence in in_words(decision):
         print(sentence)
@@ -168,11 +180,16 @@ def best_so_far(found: Search) -> Table:
         visit = by_number[number]
         reach = half_width(visit.stderr, visit.measured_episodes)
         believed = plus_minus(surrogate.returns.mean[number], SURE * surrogate.returns.std[number])
-        rows.append([
-            short_name(number), str(number), plus_minus(visit.measured_return, reach),
-            f"{visit.compliance or 0:.1%}", f"{visit.fixes_per_episode:.1f}",
-            believed if visit.passed else "did not pass the gate",
-        ])  # fmt: skip
+        rows.append(
+            [
+                short_name(number),
+                str(number),
+                plus_minus(visit.measured_return, reach),
+                f"{visit.compliance or 0:.1%}",
+                f"{visit.fixes_per_episode:.1f}",
+                believed if visit.passed else "did not pass the gate",
+            ]
+        )
     return new_table(title, (*COLUMNS, "believed"), rows, words=("workflow", "believed"))
 
 

@@ -17,6 +17,9 @@ class VerifyConfig:
     """folder with codebook.json and .npz traces; the games that come with phalanx if not given"""
     rules: str | None = None
     """the rule set the traces must be of; taken from codebook.json if not given"""
+    red_agent: str | None = None
+    """the recorded attacker of your own, written for phalanx: my_file.py:my_red; without it the
+    recorded moves are played"""
     json: Path | None = None
     """also write the result to this file"""
 
@@ -30,7 +33,7 @@ def main(config: VerifyConfig) -> int:
     """Print episodes, steps, mismatches and the first of them; exit code 1 if there is one."""
     from phalanx.verify.replay import GAMES, verify  # compiled, which its help is not to wait for
 
-    result = verify(config.folder or GAMES / (config.rules or ""), config.rules)
+    result = verify(config.folder or GAMES / (config.rules or ""), config.rules, config.red_agent)
     if config.json is not None:
         write_json(config.json, asdict(result))
     print(

@@ -14,7 +14,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from phalanx.cluster.lifeline import Lifeline
 from phalanx.cluster.own_ray import MARK, cleaned_up
@@ -40,6 +40,8 @@ OWN = {
     "RAY_health_check_failure_threshold": "1000",  # we see ourselves that its only raylet is gone
 }
 SOON = {"RAY_NUM_REDIS_GET_RETRIES": "4"}  # seconds in which a cluster must let us in
+
+T = TypeVar("T")
 
 
 def import_ray(with_tune: bool = False) -> Any:
@@ -105,7 +107,7 @@ def check_ray_lives() -> None:
             ) from None
 
 
-def fetch(references: Sequence[Any]) -> list[Any]:
+def fetch(references: Sequence[object]) -> list[Any]:
     """What tasks give, when all are done."""
     waiting = list(references)
     while waiting:
@@ -116,8 +118,8 @@ def fetch(references: Sequence[Any]) -> list[Any]:
 
 
 def run_tasks(
-    function: Callable[..., Any], jobs: Sequence[tuple[Any, ...]], shared: Any
-) -> list[Any]:
+    function: Callable[..., T], jobs: Sequence[tuple[object, ...]], shared: object
+) -> list[T]:
     """`function(shared, *job)` for each job, one CPU each, on whichever machines are free.
 
     shared: the same for all; it is sent once to each machine. What is lost with a machine is
@@ -150,7 +152,7 @@ def move_to(place: Workplace) -> None:
         os.chdir(folder)
 
 
-def _run_task(place: Workplace, function: Callable[..., Any], *arguments: Any) -> Any:
+def _run_task(place: Workplace, function: Callable[..., T], *arguments: object) -> T:
     move_to(place)
     return function(*arguments)
 
@@ -167,7 +169,7 @@ def most_cores() -> int:
 
 
 def _join(ray: Any, address: str | None, folder: str | None) -> None:
-    how: dict[str, Any] = {
+    how = {
         "log_to_driver": False,
         "logging_level": logging.CRITICAL,
         "job_config": _job_config(ray),
@@ -191,14 +193,14 @@ def _join(ray: Any, address: str | None, folder: str | None) -> None:
             )
 
 
-def _job_config(ray: Any) -> Any:
+def _job_config(ray: Any) -> object:
     """Ray's own lets all workers import from the current folder before all others."""
     config = ray.job_config.JobConfig()
     config._runtime_env_has_working_dir = lambda: True
     return config
 
 
-def _join_at(ray: Any, address: str, how: Mapping[str, Any]) -> None:
+def _join_at(ray: Any, address: str, how: Mapping[str, object]) -> None:
     check_that_somebody_listens(address)
     try:
         with warnings.catch_warnings(), _quiet_stderr():
@@ -271,7 +273,7 @@ _token: dict[str, str] = {}
 
 
 @contextlib.contextmanager
-def _changed(values: MutableMapping[str, Any], changes: Mapping[str, Any]) -> Iterator[None]:
+def _changed(values: MutableMapping[str, T], changes: Mapping[str, T]) -> Iterator[None]:
     """Other values for some names, such as of os.environ or of a module, until the end."""
     before = {name: values[name] for name in changes if name in values}
     values.update(changes)

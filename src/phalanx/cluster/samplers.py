@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 import phalanx
 from phalanx.cage2.rules.scoring import Orders
@@ -31,7 +32,8 @@ from phalanx.cluster.ray import (
 )
 from phalanx.envs.faults import Fault, FaultLog
 from phalanx.errors import ConfigError, WorkerError
-from phalanx.learn.rollout import Arrays, Rollout, Stopped, side_by_side
+from phalanx.learn.cage2.collect import Shaping
+from phalanx.learn.rollout import Array, Arrays, Rollout, Stopped, side_by_side
 from phalanx.stopwatch import COPYING, WAITING, Stopwatch
 from phalanx.training.config import TrainConfig
 from phalanx.training.on_cage2 import open_stepper, orders_of
@@ -40,6 +42,8 @@ from phalanx.training.recipe import Network, Recipe, open_recipe, recipe_of
 
 START_S = 120.0  # in which samplers must have opened their environments, or be back
 POLL_S = 0.2  # between looks at whether the run is to stop
+
+Prices = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]  # gains and costs of orders
 
 
 # --- on the other side ----------------------------------------------------------------------------
@@ -61,9 +65,9 @@ class Player:
         except Exception as error:  # it would arrive as pages of Ray's
             self.error = in_one_line(error)
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, object]:
         """Who and where it is, and what its environments take and give."""
-        facts: dict[str, Any] = {
+        facts: dict[str, object] = {
             "error": self.error,
             "version": phalanx.__version__,
             "node": import_ray().get_runtime_context().get_node_id(),
@@ -75,7 +79,9 @@ class Player:
             facts["spaces"] = pool.single_observation_space, pool.single_action_space
         return facts
 
-    def collect(self, weights: Any, version: int, shaping: Any, prices: Any) -> tuple[Any, ...]:
+    def collect(
+        self, weights: object, version: int, shaping: Shaping | None, prices: Prices | None
+    ) -> tuple[Rollout, Array, list[Fault]]:
         """One rollout with these weights, the returns of the episodes under way, what failed."""
         if prices is not None:
             self.sampler.orders.gains[:], self.sampler.orders.costs[:] = prices
@@ -110,16 +116,16 @@ class RemoteSampler:
     """
 
     def __init__(
-        self, actor: Any, index: int, envs: range, references: dict[int, Any], log: FaultLog
+        self, actor: Any, index: int, envs: range, references: dict[int, object], log: FaultLog
     ) -> None:
         self.actor, self.index, self.envs = actor, index, envs
         self._references, self._log = references, log
         self.version = 0
-        self.running: Any = np.zeros(0)
+        self.running: Array = np.zeros(0)
         self.facts: dict[str, Any] = {}  # what it says of itself
         self._down_since: float | None = None
-        self._reference: Any = None
-        self._pending: Any = None
+        self._reference: object = None
+        self._pending: object = None
 
     @property
     def is_down(self) -> bool:
@@ -146,7 +152,7 @@ class RemoteSampler:
         what = f"sampler {self.index} did not start in {START_S:.0f} s; see `ray status`"
         raise WorkerError(what)
 
-    def set_weights(self, weights: Any, version: int) -> None:
+    def set_weights(self, weights: object, version: int) -> None:
         """The weights of a version go to the object store once, whoever needs them first."""
         reference = self._references.get(version)
         if reference is None:
@@ -156,7 +162,7 @@ class RemoteSampler:
             self._references[version] = reference
         self._reference, self.version = reference, version
 
-    def ask(self, shaping: Any, prices: Any) -> None:
+    def ask(self, shaping: object, prices: Prices | None) -> None:
         """Let it play a rollout, unless it does already."""
         if self._pending is None:
             self._pending = self._call("collect", self._reference, self.version, shaping, prices)
@@ -190,7 +196,7 @@ class RemoteSampler:
             lost, what = tuple(self.envs[i] for i in fault.lost), f"sampler {self.index}: "
             self._log(replace(fault, env_id=env, lost=lost, what=what + fault.what))
 
-    def _call(self, method: str, *arguments: Any) -> Any:
+    def _call(self, method: str, *arguments: object) -> object:
         with living_ray():
             return getattr(self.actor, method).remote(*arguments)
 
@@ -243,14 +249,14 @@ class Together:
         self.watch = Stopwatch()
 
     @property
-    def running(self) -> Any:
+    def running(self) -> Array:
         return np.concatenate([part.running for part in self.parts])
 
-    def set_weights(self, weights: Any, version: int) -> None:
+    def set_weights(self, weights: object, version: int) -> None:
         for part in self.parts:
             part.set_weights(weights, version)
 
-    def collect(self, shaping: Any) -> Rollout:
+    def collect(self, shaping: object) -> Rollout:
         told = self.orders.gains.copy(), self.orders.costs.copy()
         prices = told if len(self.orders.allowed) else None
         gathered: dict[int, Rollout] = {}
@@ -342,7 +348,7 @@ def open_samplers(config: TrainConfig, log: FaultLog) -> list[RemoteSampler]:
     size, count = int(config.num_envs), min(config.num_samplers, int(config.num_envs))
     cpus = cpus_for_each(config, count)
     remote = ray.remote(num_cpus=cpus, max_restarts=-1, max_task_retries=0)(Player)
-    samplers, references = [], dict[int, Any]()
+    samplers, references = [], dict[int, object]()
     for index in range(count):
         low, high = size * index // count, size * (index + 1) // count
         part = replace(

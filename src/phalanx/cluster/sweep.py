@@ -198,7 +198,7 @@ def _tuner(tune: Any, swept: Sweep, desk: Path) -> Any:
     ]
     here = workplace()
 
-    def trial_of(chosen: dict[str, Any]) -> dict[str, Any]:
+    def trial_of(chosen: dict[str, int]) -> dict[str, object]:
         move_to(here)
         outcome = play(trials[chosen["trial"]], desk / "stop", tune.report)
         return {"outcome": outcome._asdict()}
@@ -214,7 +214,7 @@ def _tuner(tune: Any, swept: Sweep, desk: Path) -> Any:
     )
 
 
-def play(trial: Trial, stop: Path, report: Callable[[dict[str, Any]], None]) -> Outcome:
+def play(trial: Trial, stop: Path, report: Callable[[dict[str, float]], None]) -> Outcome:
     """One trial, in a process of Ray: an ordinary training run."""
     if stop.exists():
         return Outcome("not begun")
@@ -256,21 +256,21 @@ def _watcher(tune: Any, swept: Sweep) -> Any:
         def __init__(self, swept: Sweep) -> None:
             self.swept = swept
 
-        def __getstate__(self) -> dict[str, Any]:
+        def __getstate__(self) -> dict[str, object]:
             return {}  # Tune saves what it is given; a progress line cannot be
 
-        def on_step_begin(self, **_unused_rest: Any) -> None:
+        def on_step_begin(self, **_unused_rest: object) -> None:
             try:
                 check_ray_lives()
             except WorkerError as error:
                 self.swept.lost = error
                 raise _StopNow from None
 
-        def on_trial_start(self, *, trial: Any, **_unused_rest: Any) -> None:
+        def on_trial_start(self, *, trial: Any, **_unused_rest: object) -> None:
             self.swept.running.add(trial.config["trial"])
             self.swept.heard(self.swept)
 
-        def on_trial_result(self, *, trial: Any, result: Any, **_unused_rest: Any) -> None:
+        def on_trial_result(self, *, trial: Any, result: Any, **_unused_rest: object) -> None:
             number = trial.config["trial"]
             if "outcome" in result:
                 self.swept.record(number, Outcome(**result["outcome"]))
@@ -278,7 +278,7 @@ def _watcher(tune: Any, swept: Sweep) -> Any:
                 self.swept.progress[number] = result.get("progress", 0.0)
                 self.swept.heard(self.swept)
 
-        def on_trial_error(self, *, trial: Any, **_unused_rest: Any) -> None:
+        def on_trial_error(self, *, trial: Any, **_unused_rest: object) -> None:
             """What a trial could not tell itself, such as that its process was killed."""
             number = trial.config["trial"]
             path = self.swept.config.trials[number].path

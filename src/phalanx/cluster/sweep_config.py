@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 from phalanx.configs import config_path
 from phalanx.errors import ConfigError
@@ -15,7 +15,7 @@ from phalanx.machine import count_cores
 from phalanx.settings.fields import FolderName, Within, checked, setting_named, without_effect
 from phalanx.settings.flags import from_file, from_words
 from phalanx.training.config import TrainConfig
-from phalanx.trust import check_cluster, check_named
+from phalanx.trust import IN_THE_GAME, check_cluster, check_named
 
 INSTEAD = {
     "seed": "--seeds",
@@ -100,9 +100,9 @@ class SweepConfig:
         return self.output_dir / str(self.name)
 
     @cached_property
-    def values(self) -> dict[str, dict[str, Any]]:
+    def values(self) -> dict[str, dict[str, object]]:
         """The values of each setting that is varied, by how they were written."""
-        values: dict[str, dict[str, Any]] = {}
+        values: dict[str, dict[str, object]] = {}
         for word in self.over:
             written, equals, texts = word.partition("=")
             if not equals:
@@ -123,7 +123,8 @@ class SweepConfig:
     def trials(self) -> tuple[Trial, ...]:
         """Every combination with every seed, in order."""
         shared = {} if self.base is None else from_file(TrainConfig, config_path(self.base))
-        check_named(shared, self.values, self.base or "", "--over {}={}", also=("teacher",))
+        also = (*IN_THE_GAME, "teacher")
+        check_named(shared, self.values, self.base or "", "--over {}={}", also=also)
         check_cluster(shared, {"ray_address": self.ray_address}, self.base or "")
         for name in ("resume", "config", "name", "output_dir"):
             shared.pop(name, None)

@@ -3,14 +3,14 @@
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from typing import TypeVar
 
 Result = TypeVar("Result")
 NAME = "phalanx aside"
 
 
 def aside(
-    work: Callable[..., Result], *arguments: Any, meanwhile: Callable[[], None] = lambda: None
+    work: Callable[..., Result], *arguments: object, meanwhile: Callable[[], None] = lambda: None
 ) -> Result:
     """What `work` returns or raises. After an interrupt it goes on alone, to an end that is safe.
 

@@ -1,18 +1,28 @@
 """Sets of hosts, ports, exploits or decoys as bit masks: bit k set means that k is a member."""
 
-from typing import Any
+from typing import SupportsInt
 
 import numpy as np
 from numba import types
 from numba.extending import intrinsic, overload
 
+from phalanx.compiled.llvm import (
+    Builder,
+    Context,
+    Intrinsic,
+    Signature,
+    Type,
+    TypingContext,
+    Value,
+    Values,
+)
 from phalanx.compiled.rule import rule
 
 ALL = np.int64(-1)  # up to 64 members
 
 
 @rule
-def number(x: Any) -> int:
+def number(x: SupportsInt) -> int:
     """A small number out of a table or record, wide enough to shift and to add."""
     return np.int64(x)  # type: ignore[return-value]
 
@@ -50,15 +60,15 @@ def lowest(members: int) -> int:
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def _ctpop(typing_context: Any, x: Any) -> Any:
+def _ctpop(typing_context: TypingContext, x: Type) -> Intrinsic:
     return types.int64(types.int64), lambda context, builder, signature, args: builder.ctpop(
         args[0]
     )
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def _cttz(typing_context: Any, x: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+def _cttz(typing_context: TypingContext, x: Type) -> Intrinsic:
+    def generate(context: Context, builder: Builder, signature: Signature, args: Values) -> Value:
         return builder.cttz(args[0], context.get_constant(types.boolean, True))
 
     return types.int64(types.int64), generate

@@ -15,13 +15,14 @@ import time
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import llvmlite
 import numba
+from numba.core.codegen import Codegen
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
+from phalanx.compiled.llvm import Context, Types
 from phalanx.system import UNIX, Folder, is_ours, open_folder, take_lock
 
 PACKAGE = Path(__file__).parent.parent
@@ -35,7 +36,7 @@ LOCK = ".lock"
 class KeptKernel:
     """One function's compiled forms, as Numba's `Dispatcher` asks for them."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., object]) -> None:
         self._function = function
 
     @property
@@ -45,12 +46,12 @@ class KeptKernel:
     def flush(self) -> None:
         """Forget nothing: what another source has made has another name."""
 
-    def is_kept(self, types: Any, target: Any) -> bool:
+    def is_kept(self, types: Types, target: Context) -> bool:
         """Whether there is a file for arguments of these types."""
         folder = cache_folder()
         return folder is not None and (folder / self._name(types, target.codegen())).exists()
 
-    def load_overload(self, types: Any, target: Any) -> Any:
+    def load_overload(self, types: Types, target: Context) -> CompileResult | None:
         """What was compiled for these types; None if it was not, or if that cannot be used."""
         target.refresh()
         name, folder = self._name(types, target.codegen()), cache_folder()
@@ -72,7 +73,7 @@ class KeptKernel:
             say(f"cannot use {folder / name} ({error!s:.100}); it is compiled again")
             return None
 
-    def save_overload(self, types: Any, result: Any) -> None:
+    def save_overload(self, types: Types, result: CompileResult) -> None:
         name, folder = self._name(types, result.codegen), cache_folder()
         if folder is None or result.library.has_dynamic_globals:
             return
@@ -88,7 +89,7 @@ class KeptKernel:
             why = error.strerror or error
             say(f"cannot keep {folder / name} ({why}); it will be compiled again")
 
-    def _name(self, types: Any, codegen: Any) -> str:
+    def _name(self, types: Types, codegen: Codegen) -> str:
         """By all that the code depends on."""
         function, code = self._function, self._function.__code__
         versions = numba.__version__, llvmlite.__version__, sys.implementation.cache_tag

@@ -15,11 +15,13 @@ __all__ = [
     "Intrinsic",
     "Signature",
     "Type",
+    "Types",
     "TypingContext",
     "Value",
     "Values",
 ]
 
+Types = tuple[Type, ...]
 Values = Sequence[Value]
 Intrinsic = tuple[Signature, Callable[[Context, Builder, Signature, Values], Value]]
 """the types of a function, and who writes its code"""

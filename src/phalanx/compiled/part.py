@@ -5,24 +5,28 @@ all inside that it calls. Rules call rules: so every one would be optimised at e
 in vain but for the last time, since only kernels are ever run.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numba
 from numba import types
 from numba.core import config as numba_config
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import CompilerBase, DefaultPassBuilder
-from numba.core.compiler_machinery import register_pass
+from numba.core.compiler import CompilerBase, CompileResult, DefaultPassBuilder, StateDict
+from numba.core.compiler_machinery import PassManager, register_pass
+from numba.core.dispatcher import Dispatcher
 from numba.core.typed_passes import NativeLowering
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+from phalanx.compiled.llvm import Type, Types
+
+Function = TypeVar("Function", bound=Callable[..., object])
+GetTemplate = Callable[[list[Type], dict[str, Type]], object]
 
 TRIED = (0, 68)  # what is below knows Numba from inside; other versions compile in their own way
 
 
-def as_part(function: Function, **options: Any) -> Function:
+def as_part(function: Function, **options: bool | set[str]) -> Function:
     """A function for kernels, and for other functions of this kind.
 
     Called from Python, it is compiled by itself, as Numba does it.
@@ -46,16 +50,16 @@ def as_part(function: Function, **options: Any) -> Function:
     return part
 
 
-def _add_overload(part: Any, result: Any) -> None:
+def _add_overload(part: Dispatcher, result: CompileResult) -> None:
     """Where kernels look for it; a call from Python finds nothing."""
     part.overloads[tuple(result.signature.args)] = result
 
 
-def _get_call_template(get: Callable[..., Any], args: Any, keywords: Any) -> Any:
+def _get_call_template(get: GetTemplate, args: Types, keywords: Mapping[str, Type]) -> object:
     return get([_widest(t) for t in args], {name: _widest(t) for name, t in keywords.items()})
 
 
-def _widest(t: Any) -> Any:
+def _widest(t: Type) -> Type:
     """One type for all whole numbers, constants too: so a part is not compiled for each of them.
 
     Only dice have more bits than an int64 can hold; they stay what they are.
@@ -81,7 +85,7 @@ class PartLowering(NativeLowering):  # type: ignore[misc]
 
     _name = "phalanx_part_lowering"
 
-    def run_pass(self, state: Any) -> bool:
+    def run_pass(self, state: StateDict) -> bool:
         state.library = Part(state.targetctx.codegen(), state.func_id.func_qualname)
         state.flags.no_compile = True
         super().run_pass(state)
@@ -94,7 +98,7 @@ class PartLowering(NativeLowering):  # type: ignore[misc]
 class PartCompiler(CompilerBase):  # type: ignore[misc]
     """Numba's own steps, but for the last."""
 
-    def define_pipelines(self) -> list[Any]:
+    def define_pipelines(self) -> list[PassManager]:
         steps = DefaultPassBuilder.define_nopython_pipeline(self.state, "phalanx part")
         steps.passes = [
             (PartLowering if step is NativeLowering else step, about)

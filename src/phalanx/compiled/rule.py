@@ -4,7 +4,7 @@ import contextlib
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numba
 import numpy as np
@@ -14,9 +14,11 @@ from numba.core.compiler_lock import global_compiler_lock
 
 from phalanx.compiled.aside import aside
 from phalanx.compiled.cache import KeptKernel, say, taking_turns
+from phalanx.compiled.llvm import Types
 from phalanx.compiled.part import as_part
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+Function = TypeVar("Function", bound=Callable[..., object])
+CompileNow = Callable[[Types], object]  # gives the machine code
 
 COMPILED = not numba_config.DISABLE_JIT
 STILL_S = 10.0
@@ -50,14 +52,14 @@ def kernel(function: Function) -> Function:
     return compiled
 
 
-def _compile(kernel: Any, compile_now: Callable[[Any], Any], types: Any) -> Any:
+def _compile(kernel: Any, compile_now: CompileNow, types: Types) -> object:
     """Compile for arguments of these types, or read that from disk."""
     if global_compiler_lock.is_locked():  # for another function, which this thread compiles
         return compile_now(types)
     return aside(_compile_in_turn, kernel, compile_now, types, meanwhile=_say_that_it_goes_on)
 
 
-def _compile_in_turn(kernel: Any, compile_now: Callable[[Any], Any], types: Any) -> Any:
+def _compile_in_turn(kernel: Any, compile_now: CompileNow, types: Types) -> object:
     def is_there() -> bool:
         return types in kernel.overloads or kernel._cache.is_kept(types, kernel.targetctx)
 
@@ -92,6 +94,14 @@ def _say_that_it_goes_on() -> None:
 def compile_s() -> float:
     """Seconds that this process has spent on compiling so far."""
     return _compile_s
+
+
+class Record(Protocol):
+    """One of a batch of records, inside a rule: its fields are attributes."""
+
+    def __getattr__(self, field: str) -> Any: ...
+
+    def __setattr__(self, field: str, value: Any) -> None: ...
 
 
 def records(shape: int | tuple[int, ...], dtype: np.dtype[np.void]) -> npt.NDArray[np.void]:

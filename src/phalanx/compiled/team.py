@@ -247,6 +247,8 @@ class ThreadTeam:
         """that were run so far"""
         self.on_work: Callable[[Play, int, float, float], None] | None = None
         """is told of what was played by which thread, and when that began and ended"""
+        self.on_done: Callable[[], None] | None = None
+        """is called when a task was played"""
         self._pace = Pace()
         self._renew()
         if num_threads > 1:
@@ -278,6 +280,8 @@ class ThreadTeam:
                 helper.work = NO_WORK  # keep nothing alive that belongs to the last task
             if self._helpers:
                 self._run_s += time.perf_counter() - began
+        if self.on_done is not None:
+            self.on_done()
 
     @property
     def tick_s(self) -> float:

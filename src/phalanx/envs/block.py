@@ -159,7 +159,7 @@ class Block(ABC):
         if order == RECOVER:
             self._recover(i)
             return
-        given: dict[str, Any] = {}
+        given: dict[str, object] = {}
         if order & WITH_OPTIONS:
             given["options"] = self._options_for(i)
         if order & ~WITH_OPTIONS == SEED:

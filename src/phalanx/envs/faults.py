@@ -34,7 +34,7 @@ class Fault:
     signal: str | None = None
     memory_mb: float | None = None
     """the most memory that the process had"""
-    last_action: Any = None
+    last_action: object = None
 
     def __str__(self) -> str:
         lines = [self.what]
@@ -47,7 +47,7 @@ class Fault:
         return "\n".join(lines)
 
 
-def failed_env(worker: int | None, env_id: int, error: Exception, action: Any) -> Fault:
+def failed_env(worker: int | None, env_id: int, error: Exception, action: object) -> Fault:
     """An environment of this process that raised, or gave what its space does not allow."""
     where = "" if worker is None else f" in worker {worker}"
     what = f"{type(error).__name__}: {error}".strip().removesuffix(":")

@@ -7,11 +7,11 @@ other spaces (Text, Sequence, Graph, OneOf, and those of one's own) cannot lie i
 they travel as messages, pickled, which is slower the larger they are.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from operator import setitem
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,7 @@ FEW = 32  # so many numbers Python compares faster than numpy
 AnySpace = spaces.Space[Any]
 Array = npt.NDArray[Any]
 Rows = Any  # the arrays of a space, in its structure: an array, or dicts and tuples of such
-Values = dict[int, Any]  # of the rows that are known
+Values = dict[int, object]  # of the rows that are known
 Value = Any  # one row of them
 Write = Callable[[int, Value], None]
 Read = Callable[[int], Value]
@@ -51,7 +51,7 @@ class Leaf:
 
     place: str
     shape: tuple[int, ...]
-    dtype: np.dtype[Any]
+    dtype: np.dtype[np.generic]
     low: Array | None
     """smallest values; None where nothing is too small or too large"""
     high: Array | None
@@ -113,6 +113,9 @@ class Leaf:
                 f"space, {bounds}; clip or scale it"
             )
         return given
+
+
+Structure: TypeAlias = "Leaf | dict[str, Structure] | tuple[Structure, ...]"
 
 
 class Layout:
@@ -234,7 +237,7 @@ def layout_of(space: AnySpace, *, bounded: bool = True) -> Layout | Objects:
         return Objects(space)
 
 
-def _cut(space: AnySpace, place: str, bounded: bool) -> Any:
+def _cut(space: AnySpace, place: str, bounded: bool) -> Structure:
     """The structure of a space, with a leaf for each array."""
     if isinstance(space, spaces.Dict):
         return {k: _cut(part, f"{place}[{k!r}]", bounded) for k, part in space.items()}
@@ -268,21 +271,23 @@ def _up_to(most: int, values: Array) -> bool:
     return int(np.maximum.reduce(values.view(UINT64))) <= most  # negative ones are very large
 
 
-def _map(function: Callable[..., Any], structure: Any, *others: Any) -> Any:
+def _map(function: Callable[..., object], structure: Any, *others: Any) -> Any:
     """The structure with function(leaf, ...) in place of each leaf; others have the same parts."""
     if not isinstance(structure, dict | tuple):
         return function(structure, *others)
     parts = {
-        k: _map(function, structure[k], *(other[k] for other in others)) for k in _keys(structure)
+        k: _map(function, part, *(other[k] for other in others)) for k, part in _parts(structure)
     }
     return parts if isinstance(structure, dict) else tuple(parts.values())
 
 
-def _keys(structure: Any) -> Any:
-    return structure.keys() if isinstance(structure, dict) else range(len(structure))
+def _parts(
+    structure: dict[str, Structure] | tuple[Structure, ...],
+) -> Iterable[tuple[str | int, Structure]]:
+    return structure.items() if isinstance(structure, dict) else enumerate(structure)
 
 
-def _check_parts(structure: Any, given: Any, what: str, error: type[Exception]) -> None:
+def _check_parts(structure: Structure, given: Any, what: str, error: type[Exception]) -> None:
     """Whether all parts of a structure are there, and no others."""
     if isinstance(structure, Leaf):
         return
@@ -292,19 +297,19 @@ def _check_parts(structure: Any, given: Any, what: str, error: type[Exception]) 
             raise error(f"{what}: {keys} given; its space says {sorted(structure)}")
     elif not isinstance(given, tuple | list) or len(given) != len(structure):
         raise error(f"{what}: not a tuple of {len(structure)}, as its space says")
-    for k in _keys(structure):
-        _check_parts(structure[k], given[k], f"{what}[{k!r}]", error)
+    for k, part in _parts(structure):
+        _check_parts(part, given[k], f"{what}[{k!r}]", error)
 
 
 # --- one row --------------------------------------------------------------------------------------
 
 
-def _writer(structure: Any, rows: Rows) -> Write:
+def _writer(structure: Structure, rows: Rows) -> Write:
     if isinstance(structure, Leaf):
         return _leaf_writer(structure, rows)
-    writers = {k: _writer(structure[k], rows[k]) for k in _keys(structure)}
+    writers = {k: _writer(part, rows[k]) for k, part in _parts(structure)}
     kind: type = dict if isinstance(structure, dict) else tuple
-    names: Callable[[Any], Any] = dict.keys if kind is dict else len
+    names: Callable[[Any], object] = dict.keys if kind is dict else len
     wanted = names(structure)
 
     def write(i: int, value: Value) -> None:
@@ -335,7 +340,7 @@ def _leaf_writer(leaf: Leaf, rows: Array) -> Write:
     return write_vector if views else write_array
 
 
-def _reader(structure: Any, rows: Rows) -> Read:
+def _reader(structure: Structure, rows: Rows) -> Read:
     if isinstance(structure, dict):
         parts = {k: _reader(part, rows[k]) for k, part in structure.items()}
         return lambda i: {k: read(i) for k, read in parts.items()}

@@ -4,7 +4,7 @@ import math
 import numbers
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, SupportsIndex
 
 from gymnasium import Space
 from gymnasium.vector import AutoresetMode
@@ -68,10 +68,10 @@ def make_pool(
     factory, name = factory_of(env)
     if isinstance(factory, OneEach) and n_envs is None and num_envs is None:
         n_envs = len(factory.factories)
-    if (n_envs is None) == (num_envs is None):
+    count = num_envs if n_envs is None else n_envs
+    if count is None or (n_envs is not None and num_envs is not None):
         given = "neither is given" if n_envs is None else f"both are given: {n_envs} and {num_envs}"
         raise ConfigError(f"n_envs and num_envs are two names for one number; {given}")
-    count: Any = num_envs if n_envs is None else n_envs
     if count != "auto":
         count = whole("n_envs", count, 1, "a number of environments, or 'auto'")
     if num_workers == "serial":
@@ -147,28 +147,28 @@ def make_pool(
     return Pool(setup, here, log, observation_mode, reason)
 
 
-def checked_modes(autoreset_mode: object, observation_mode: Any) -> tuple[AutoresetMode, bool]:
+def checked_modes(autoreset_mode: object, observation_mode: object) -> tuple[AutoresetMode, bool]:
     """When the next episode begins, and whether observation spaces may differ in their bounds."""
     try:
         autoreset = AutoresetMode(autoreset_mode)
     except ValueError:
         allowed = ", ".join(repr(mode.value) for mode in AutoresetMode)
         raise ConfigError(f"autoreset_mode = {autoreset_mode!r:.60}: one of {allowed}") from None
-    given_spaces = isinstance(observation_mode, tuple) and len(observation_mode) == 2
-    if observation_mode not in ("same", "different") and not given_spaces:
+    pair = observation_mode if isinstance(observation_mode, tuple) else ()
+    if observation_mode not in ("same", "different") and len(pair) != 2:
         raise ConfigError(
             "Invalid `observation_mode`, expected: 'same' or 'different' or tuple of single and "
             f"batch observation space, actual got {observation_mode}"
         )
-    if given_spaces and not all(isinstance(one, Space) for one in observation_mode):
+    if not all(isinstance(one, Space) for one in pair):
         raise KindError(
             "Expected both elements of observation_mode to be Spaces, got "
-            f"{type(observation_mode[0])} and {type(observation_mode[1])}"
+            f"{type(pair[0])} and {type(pair[1])}"
         )
     return autoreset, observation_mode != "same"
 
 
-def whole(name: str, value: Any, least: int, allowed: str, most: float = math.inf) -> int:
+def whole(name: str, value: SupportsIndex, least: int, allowed: str, most: float = math.inf) -> int:
     """A whole number of a kind that has no fraction, in its range."""
     try:
         number = operator.index(value)

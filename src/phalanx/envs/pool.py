@@ -14,7 +14,7 @@ row waits for more than n_envs / wait_for batches.
 import asyncio
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,7 @@ from phalanx.errors import ConfigError, PhalanxError
 
 ObservationMode = Literal["same", "different"] | tuple[AnySpace, AnySpace]
 EnvIds = npt.ArrayLike | Sequence[int]
+T = TypeVar("T")
 
 
 class Pool:
@@ -103,7 +104,7 @@ class Pool:
             self._board.orders[ids] = orders
             self._ask(runner, ~ids, ids)
 
-    def send(self, actions: Any, env_ids: EnvIds | None = None, version: int = 0) -> None:
+    def send(self, actions: object, env_ids: EnvIds | None = None, version: int = 0) -> None:
         """Let environments take a step. Nothing is stepped unless all actions are legal.
 
         Without `env_ids`, the actions are for the rows of the last `recv`, in their order.
@@ -179,16 +180,16 @@ class Pool:
             runner.arm()
             return None if runner.enough(need) else runner.fileno()
 
-    def row(self, observations: Any, i: int) -> Any:
+    def row(self, observations: object, i: int) -> Any:
         """Environment i's of the observations of all, in the structure of the space."""
         return self._traits.observations.row(observations, i, self.n_envs)
 
-    def batch(self, actions: Sequence[Any]) -> Any:
+    def batch(self, actions: Sequence[object]) -> Any:
         """Actions one by one, as `send` takes them."""
         return self._traits.actions.batch(actions)
 
     def call(
-        self, name: str, *args: Any, env_ids: Sequence[int] | None = None, **kwargs: Any
+        self, name: str, *args: object, env_ids: Sequence[int] | None = None, **kwargs: object
     ) -> list[Any]:
         """An attribute, or what a method returns, of each environment; "x=" sets attribute x.
 
@@ -201,8 +202,8 @@ class Pool:
             return [runner.call(i, name, args, kwargs) for i in ids.tolist()]
 
     def apply(
-        self, function: Callable[..., Any], *args: Any, env_ids: Sequence[int] | None = None
-    ) -> list[Any]:
+        self, function: Callable[..., T], *args: object, env_ids: Sequence[int] | None = None
+    ) -> list[T]:
         """What function(env, *args) returns for each environment, where it is. As `call`."""
         return self.call("()", function, *args, env_ids=env_ids)
 

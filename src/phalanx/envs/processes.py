@@ -9,7 +9,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
-from typing import Any
 
 from phalanx.envs.faults import Fault, PoolClosed, dead_worker
 from phalanx.envs.shared_memory import IDLE, Board, PoolSetup, block_of, numbers
@@ -54,7 +53,7 @@ class Processes(ABC):
         self._poll = new_poll()
 
     @abstractmethod
-    def _take(self, kind: str, content: list[Any]) -> None:
+    def _take(self, kind: str, content: list[object]) -> None:
         """A message that a worker has sent."""
 
     @abstractmethod

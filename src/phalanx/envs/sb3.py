@@ -9,7 +9,9 @@ import numpy.typing as npt
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode
 
-from phalanx.envs.factories import Factory, is_wrapped
+from phalanx.envs.block import Info
+from phalanx.envs.factories import AnyEnv, Factory, is_wrapped
+from phalanx.envs.layout import Array
 from phalanx.envs.making import opened
 from phalanx.envs.pool import Pool
 from phalanx.errors import ConfigError, MissingError
@@ -19,8 +21,6 @@ try:
 except ImportError:
     raise MissingError('Stable-Baselines3 is not installed: pip install "phalanx[sb3]"') from None
 
-Array = npt.NDArray[Any]
-Info = dict[str, Any]
 Indices = None | int | Iterable[int]  # of environments; None: all
 
 
@@ -96,7 +96,7 @@ class PoolVecEnv(VecEnv):  # type: ignore[misc]
         self.pool.close()
 
     @property
-    def envs(self) -> list[Any]:
+    def envs(self) -> list[AnyEnv]:
         """The environments themselves, if they are in this process."""
         return self.pool.envs
 
@@ -118,7 +118,11 @@ class PoolVecEnv(VecEnv):  # type: ignore[misc]
         self.pool.call(f"{attr_name}=", value, env_ids=self._chosen(indices))
 
     def env_method(
-        self, method_name: str, *method_args: Any, indices: Indices = None, **method_kwargs: Any
+        self,
+        method_name: str,
+        *method_args: object,
+        indices: Indices = None,
+        **method_kwargs: object,
     ) -> list[Any]:
         if method_name == "action_masks" and self._masks is not None:
             return [self._masks[i] for i in self._chosen(indices)]

@@ -58,7 +58,7 @@ class Serial(Block):
     def read_messages(self, ids: Ints) -> None:
         """Values are on the board already, and faults were told when they happened."""
 
-    def call(self, i: int, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def call(self, i: int, name: str, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
         return use(self.envs[i], name, args, kwargs)
 
     def leave(self) -> None:

@@ -13,9 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.vector import AutoresetMode
 
-from phalanx.envs.layout import Layout, Leaf, Objects, Rows
+from phalanx.envs.layout import Array, Layout, Leaf, Objects, Rows
 
-Array = npt.NDArray[Any]
 Options = dict[str, Any]  # that an environment is reset with
 Ints = npt.NDArray[np.int64]
 
@@ -39,11 +38,11 @@ class EnvTraits:
 
     observations: Layout | Objects
     actions: Layout | Objects
-    metadata: dict[str, Any]
+    metadata: dict[str, object]
     render_mode: str | None
     num_masked: int = 0
     """actions that the mask speaks of; 0 without masks"""
-    mask_dtype: np.dtype[Any] = BOOL
+    mask_dtype: np.dtype[np.generic] = BOOL
     """of the masks that the environment gives"""
     step_s: float = 0.0
     """of a step, on a machine that has nothing else to do; 0 if it was not measured"""

@@ -242,7 +242,7 @@ class SpawnStarter:
     def fileno(self) -> int:
         return -1
 
-    def start(self, worker: int, task: Task, *given: Any) -> Started:
+    def start(self, worker: int, task: Task, *given: object) -> Started:
         ours, theirs = socket.socketpair()
         ours.settimeout(DEAF_S)
         process = multiprocessing.get_context("spawn").Process(
@@ -287,7 +287,7 @@ def open_starter(factory: Factory, threads: int, timeout_s: float) -> Starter:
     return (ForkStarter if LINUX else SpawnStarter)(packed(factory), threads, timeout_s)
 
 
-def _main(end: socket.socket, factory: bytes, task: bytes, *given: Any) -> None:
+def _main(end: socket.socket, factory: bytes, task: bytes, *given: object) -> None:
     """The life of a process that was spawned."""
     threading.Thread(target=_leave_with_parent, daemon=True).start()
     channel = Channel(end)
@@ -316,7 +316,7 @@ def packed(factory: Factory | Task) -> bytes:
         raise CannotGo(f"the environment's factory cannot go to a worker: {error}") from None
 
 
-def unpacked(factory: bytes) -> Any:
+def unpacked(factory: bytes) -> Factory:
     """The factory in that process, with all imported that building takes."""
     made = pickle.loads(factory)
     if hasattr(made, "prepare"):

@@ -11,7 +11,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_differing_spaces, batch_space
 
 from phalanx.envs.block import Action, Info, Obs
-from phalanx.envs.factories import Factory
+from phalanx.envs.factories import AnyEnv, Factory
 from phalanx.envs.making import opened
 from phalanx.envs.pool import Pool
 from phalanx.envs.received import Received
@@ -149,7 +149,7 @@ class PoolVectorEnv(VectorEnv[Any, Any, Any]):
             infos["action_mask"], infos["_action_mask"] = masks, given
         return infos
 
-    def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+    def call(self, name: str, *args: object, **kwargs: Any) -> tuple[Any, ...]:
         """An attribute, or what a method returns, of each environment."""
         return tuple(self.pool.call(name, *args, **kwargs))
 
@@ -170,7 +170,7 @@ class PoolVectorEnv(VectorEnv[Any, Any, Any]):
         return self.call("render")
 
     @property
-    def envs(self) -> list[Any]:
+    def envs(self) -> list[AnyEnv]:
         """The environments themselves, if they are in this process."""
         return self.pool.envs
 

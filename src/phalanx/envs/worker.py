@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from phalanx.envs.block import Block, SpacesDiffer
 from phalanx.envs.channel import Channel
-from phalanx.envs.factories import Factory
+from phalanx.envs.factories import AnyEnv, Factory
 from phalanx.envs.faults import Fault
 from phalanx.envs.layout import Objects
 from phalanx.envs.shared_memory import (
@@ -77,7 +77,7 @@ class EnvWorker(Block):
         super().__init__(setup, factory, board, number)
         indices = block_of(number, setup.n_envs, setup.num_workers)
         self._channel, self._sends_values = channel, isinstance(board.observations, Objects)
-        self._letters: dict[tuple[str, int], Any] = {}  # that came, and were not yet opened
+        self._letters: dict[tuple[str, int], object] = {}  # that came, and were not yet opened
         self._requests = numbers(board.requests[indices.start : indices.stop])
         self._finished = board.finished[indices.start : indices.stop]
         self._size = len(indices)
@@ -181,7 +181,7 @@ class EnvWorker(Block):
         self._channel.send(reply)
 
 
-def use(env: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def use(env: AnyEnv, name: str, args: tuple[Any, ...], kwargs: dict[str, object]) -> Any:
     """An attribute of an environment, or what a method of it returns.
 
     "x=" sets attribute x; "()" gives the environment to a function, args[0].

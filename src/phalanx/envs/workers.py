@@ -184,7 +184,7 @@ class Workers(Processes):
         except ConnectionError:
             pass  # a dead worker answers through its fault
 
-    def call(self, i: int, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def call(self, i: int, name: str, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
         """Use an attribute or a method of environment i, in its worker. Nothing may be pending."""
         owner = int(self._owner[i])
         self._post("call", i, (name, args, kwargs))

@@ -32,6 +32,7 @@ class Rollout(NamedTuple):
     ended: npt.NDArray[np.bool_]  # [T, N] the episode ended or was cut after this turn
     returns: npt.NDArray[np.float32]  # [T, N] true return of the episode that ended there
     lengths: npt.NDArray[np.int32]  # [T, N] and its turns
+    own_returns: npt.NDArray[np.float32]  # [T, N, 1] under a reward of the user's own, or [T, N, 0]
     counted: npt.NDArray[np.bool_]  # [T, N] an episode ended there, and its return is to be counted
     kinds: npt.NDArray[np.uint8]  # [T, N] what kind of episode: who attacks
     notes: Array  # [T, N] the game's own record of it, or [T, N, 0]: most keep none
@@ -46,11 +47,13 @@ def empty_rollout(
     num_actions: int,
     action: Array | None = None,
     notes: Array | None = None,
+    has_own_returns: bool = False,
 ) -> Rollout:
     """Arrays for so many turns that begin with these observations; unwritten numbers are NaN.
 
     action: an example of one, if actions are not numbers below 256.
     notes: room [T, N] for the game's own records of episodes.
+    has_own_returns: whether there is a reward of the user's own.
     """
     size = len(next_obs)
     action = np.zeros((), np.uint8) if action is None else action
@@ -71,6 +74,7 @@ def empty_rollout(
         ended=np.zeros((turns, size), np.bool_),
         returns=unwritten(),
         lengths=np.zeros((turns, size), np.int32),
+        own_returns=unwritten(int(has_own_returns)),
         counted=np.zeros((turns, size), np.bool_),
         kinds=np.zeros((turns, size), np.uint8),
         notes=unwritten(0) if notes is None else notes,

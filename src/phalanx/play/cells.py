@@ -42,7 +42,7 @@ class Cell:
     """share of all fixes that followed it; None without a fix"""
     fixes_per_episode: float | None = None
     share_without_fix: float | None = None
-    true_state: dict[str, Any] | None = None
+    true_state: dict[str, object] | None = None
     """what saving on the true state brought, and how far compliance is off by it"""
     planning: dict[str, float] | None = None
     """what planning cost and changed, if the policy plans"""
@@ -110,7 +110,7 @@ def _cells_against(
         results = play_episodes(config.games, player, red_agent, horizons, orders, heard, judged)
         planning = player.spent.since(before) if player.spent and before else None
         for k, horizon in enumerate(horizons):
-            followed: dict[str, Any] = {}
+            followed: dict[str, object] = {}
             if workflow is not None:
                 fixes, is_judged = results.fixes[:, k], config.true_state != "off"
                 share = results.compliant[:, k].sum() / max(1, fixes.sum())

@@ -1,4 +1,4 @@
-"""Play many episodes with a defender of any kind, in phalanx or in the original."""
+"""Play many episodes with a defender of any kind, in phalanx or in another simulator."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -10,16 +10,19 @@ import numpy.typing as npt
 
 from phalanx.cage2.batch import Batch
 from phalanx.cage2.cyborg import CyborgEnv
-from phalanx.cage2.defenders import GREEDY, Greedy
+from phalanx.cage2.defenders import GREEDY, Defender, Greedy, Reactor
+from phalanx.cage2.own_simulator import OwnSimulator, open_own
 from phalanx.cage2.referee import Referee
 from phalanx.cage2.rules.scenario import NUM_HOSTS
 from phalanx.cage2.rules.scoring import NO_ORDERS, make_orders
+from phalanx.cage2.scenario.several import open_scenarios
 from phalanx.cage2.workflow import parse_order
 from phalanx.errors import ConfigError
 from phalanx.learn.cage2.greedy import Played, nothing_played, play_out
 from phalanx.play.evaluate_config import Games
+from phalanx.play.own_defender import OwnDefender
 from phalanx.play.plan import PlanningDefender
-from phalanx.play.players import CHUNK, Player
+from phalanx.play.players import CHUNK, Player, plays_elsewhere
 from phalanx.play.trained import TrainedDefender
 
 Numbers = npt.NDArray[np.int64]
@@ -28,13 +31,16 @@ Numbers = npt.NDArray[np.int64]
 class InPhalanx(Batch):
     """Episodes side by side."""
 
-    def actions_of(self, defender: Any) -> Numbers:
+    def actions_of(self, defender: Defender | Greedy) -> Numbers:
         """What a defender does next in each network."""
         if isinstance(defender, Greedy):
             return defender.act_on_truth(self.nets)
-        masks = self.action_masks() if getattr(defender, "takes_masks", True) else None
-        actions: Numbers = defender.act(self.shown.obs, self.nets["alert"], masks)
-        return actions
+        if isinstance(defender, Reactor):
+            defender.spared = self.worlds["start"][self.nets["world"]]
+        obs, alerts = self.shown.obs, self.nets["alert"]
+        if isinstance(defender, OwnDefender) and not defender.takes_masks:
+            return defender.act(obs, alerts, None)
+        return defender.act(obs, alerts, self.action_masks())
 
     def infected(self) -> npt.NDArray[np.uint16]:
         return self.nets["sessions"]
@@ -45,19 +51,18 @@ class InPhalanx(Batch):
         return self.nets["tenths"] / 10
 
 
-class InOriginal:
-    """The same for one episode of the original simulator."""
+class Elsewhere:
+    """The same for one episode of the original simulator, or of one of the user's own."""
 
     num_envs = 1
 
-    def __init__(self, env: CyborgEnv, seed: int) -> None:
+    def __init__(self, env: CyborgEnv | OwnSimulator, seed: int) -> None:
         self.env, self.returns = env, np.zeros(1)
         self.obs, self.info = env.reset(seed=seed)
 
-    def actions_of(self, defender: Any) -> Numbers:
+    def actions_of(self, defender: Defender) -> Numbers:
         alerts, masks = np.array([self.info["alert"]], np.int8), self.info["action_mask"][None] != 0
-        actions: Numbers = defender.act(self.obs[None], alerts, masks)
-        return actions
+        return defender.act(self.obs[None], alerts, masks)
 
     def play(self, actions: Numbers) -> None:
         self.obs, reward, _, _, self.info = self.env.step(int(actions[0]))
@@ -71,11 +76,16 @@ class InOriginal:
         """The next episode is played in the same simulator."""
 
 
+def open_simulator(name: str, **shown: Any) -> CyborgEnv | OwnSimulator:
+    """The original, or a simulator of the user's own."""
+    return CyborgEnv(**shown) if name == "cyborg" else open_own(name, **shown)
+
+
 class Begun(NamedTuple):
     """Episodes that are played side by side, just begun, and who plays them."""
 
     chosen: slice  # which of all episodes
-    game: Any  # InPhalanx or InOriginal
+    game: Any  # InPhalanx or Elsewhere
     defender: Any
     orders: Numbers | None  # that they are to follow
 
@@ -98,22 +108,35 @@ def begin_episodes(
         "rules": games.rules,
         "observation": player.observation,
         "prior": player.prior,
+        "green": games.green,
     }
+    if plays_elsewhere(player, games.scenario):
+        networks = open_scenarios(games.scenario)
+        shown |= {"scenario": networks, "by_host": player.by_host}
+        player = player.there(networks.worlds(player.by_host))
     at_once, width, env = player.at_once, CHUNK, None
-    if games.simulator == "cyborg":
+    if games.simulator != "phalanx":
+        if "scenario" in shown:
+            raise ConfigError(
+                "--simulator cyborg plays CAGE-2 itself; leave out --scenario, or compare games of "
+                "the original on it with ours: phalanx record, phalanx verify"
+            )
         if player.name.lower() == GREEDY:
             raise ConfigError(
-                "greedy plays by the true state of phalanx; leave out --simulator cyborg"
+                "greedy plays by the true state of phalanx; leave out --simulator "
+                + games.simulator
             )
-        at_once, width, env = 1, 1, CyborgEnv(**shown)
+        at_once, width, env = 1, 1, open_simulator(games.simulator, **shown)
     for first in range(start, games.episodes, at_once):
         chosen = slice(first, min(first + at_once, games.episodes))
         mine = None if orders is None else orders[chosen]
         defender = player.begin([games.seed, first], width, mine, games.sample)
         if isinstance(defender, PlanningDefender):
+            if games.green:
+                raise ConfigError("+plan looks ahead without green; leave out --green, or +plan")
             defender.look_at(shown["rules"], shown["horizon"], games.num_threads)
         if env is None:
-            game: Any = InPhalanx(
+            game: InPhalanx | Elsewhere = InPhalanx(
                 chosen.stop - first,
                 **shown,
                 seed=games.seed,
@@ -122,7 +145,7 @@ def begin_episodes(
                 same_step=False,
             )
         else:
-            game = InOriginal(env, games.seed + first)
+            game = Elsewhere(env, games.seed + first)
         with closing(game):
             yield Begun(chosen, game, defender, mine)
         if hasattr(defender, "end"):
@@ -222,7 +245,7 @@ class Judges:
         self.turns, self.seconds = turns, time.perf_counter() - self._began - fetching
 
 
-def cost_of_state(games: Games, judged: Sequence[Judges]) -> dict[str, Any]:
+def cost_of_state(games: Games, judged: Sequence[Judges]) -> dict[str, object]:
     """What the true state cost, and how far compliance is off where it was not fetched each time"""
     own, exact = ([judges.referees[k] for judges in judged] for k in (0, -1))
     fixes = max(1, sum(int(one.fixes.sum()) for one in exact))

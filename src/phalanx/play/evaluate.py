@@ -6,12 +6,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from phalanx.cage2.attack.attacker import Attacker
+from phalanx.cage2.attack.find import name_of
 from phalanx.cage2.registration import CAGE2_ENVS
+from phalanx.cage2.scenario.packed import fingerprint
 from phalanx.errors import ConfigError
 from phalanx.files import write_json
 from phalanx.play.cells import play_cells
 from phalanx.play.evaluate_config import EvaluateConfig
-from phalanx.play.players import Player, open_player, player_of, remarks, trained_player
+from phalanx.play.players import (
+    Player,
+    check_there,
+    open_player,
+    player_of,
+    remarks,
+    trained_player,
+)
 from phalanx.play.scores import Scores
 from phalanx.play.trained import defender_of
 from phalanx.training.recipe import Network
@@ -22,7 +32,7 @@ def evaluate(
     defender: object,
     *,
     leaderboard: bool = False,
-    red_agent: str | Sequence[str] | None = None,
+    red_agent: str | Attacker | Sequence[str | Attacker] | None = None,
     horizon: int | Sequence[int] | None = None,
     episodes: int = 1000,
     rules: str | None = None,
@@ -38,7 +48,8 @@ def evaluate(
 
     defender: a run, its folder, an exported file, a name, a policy of `load_defender`, a
         Stable-Baselines3 model, or one of your own (docs/defenders.md); or a list of these.
-    red_agent, horizon: one or several; all of the challenge's if not given.
+    red_agent, horizon: one or several; all of the challenge's if not given. Attackers of your own
+        by their names, my_file.py:my_red, or as they are (docs/attackers.md).
     rules: those of the policy's training, or 2.1-leaderboard, if not given.
     network: factory of the torch module, or its module:factory, if a run trained your own.
     progress: show how far it is; None: only in a notebook.
@@ -51,11 +62,15 @@ def evaluate(
     own = {one.rules for one in in_memory} - {None}
     if rules is None and not leaderboard and not names and len(own) == 1:
         rules = own.pop()
+    trained_on = {fingerprint(one.scenario): one.scenario for one in in_memory if one.scenario}
+    if not names and len(trained_on) == 1:
+        settings.setdefault("scenario", next(iter(trained_on.values())))
     judged = {one.compliance_rule for one in in_memory} - {None}
     if not names and len(judged) == 1:
         settings.setdefault("compliance_rule", judged.pop())
     if red_agent is not None:
-        settings["red_agent"] = (red_agent,) if isinstance(red_agent, str) else tuple(red_agent)
+        several = (red_agent,) if isinstance(red_agent, str | Attacker) else red_agent
+        settings["red_agent"] = tuple(name_of(one) for one in several)
     if horizon is not None:
         settings["horizon"] = tuple(horizon) if isinstance(horizon, Sequence) else (horizon,)
     if network is not None:
@@ -75,7 +90,8 @@ def evaluate(
         one if isinstance(one, Player) else open_player(one, config, factory)
         for one in (() if config.elsewhere else entries)
     ]
-    for line in remarks(players, config.rules):
+    check_there(players, config.scenario)
+    for line in remarks(players, config.rules, config.scenario):
         warnings.warn(line, stacklevel=2)
     scores = Scores(config, tuple(play_cells(config, players, factory, progress)))
     if config.json is not None:

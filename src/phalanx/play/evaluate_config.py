@@ -12,9 +12,14 @@ from phalanx.cage2.defenders import DEFENDERS, GREEDY
 from phalanx.cage2.referee import parse_true_state
 from phalanx.cage2.registration import CAGE2_ENVS
 from phalanx.cage2.rules.scenario import DEFAULT_RULES, HORIZONS, RED_AGENTS
+from phalanx.cage2.scenario.names import CAGE2_NAME, is_random, short_name
+from phalanx.cage2.scenario.packed import fingerprint, scenario_of
+from phalanx.cage2.scenario.random_spec import parse_random
 from phalanx.cage2.settings import (
     MAX_HORIZON,
     MAX_THREADS,
+    SIMULATORS,
+    check_simulator,
     original_red_agent_weights,
     red_agent_weights,
     rule_set_number,
@@ -24,7 +29,7 @@ from phalanx.errors import ConfigError, choices
 from phalanx.files import check_writable
 from phalanx.importing import place_of
 from phalanx.play.plan_config import PlanConfig, base_of, is_planned
-from phalanx.settings.fields import OneOf, OrWord, Within, checked, section
+from phalanx.settings.fields import OrWord, Within, checked, section
 from phalanx.training.checkpoint import last_checkpoint, read_facts
 from phalanx.trust import check_named
 
@@ -38,8 +43,10 @@ OF_CAGE2 = (
     "true_state",
     "leaderboard",
     "red_agent",
+    "green",
     "horizon",
     "rules",
+    "scenario",
 )
 
 
@@ -55,6 +62,8 @@ class Games(NamedTuple):
     true_state: str = "exact"
     simulator: str = "phalanx"
     sample: bool = False
+    green: float | None = None
+    scenario: str = CAGE2_NAME
 
     @property
     def are_compiled(self) -> bool:
@@ -86,6 +95,8 @@ class EvaluateConfig(PlanConfig):
     red_agent: tuple[str, ...] = RED_AGENTS
     """attackers: b_line, meander, sleep; b_line_detour, meander_rescan, coin, which the challenge
     does not have; or a mixture such as b_line=0.5,meander=0.5"""
+    green: Annotated[float | None, Within(0, 1)] = None
+    """the chance that green acts in a turn: 1 is the original's GreenAgent; none if not given"""
     horizon: Annotated[tuple[int, ...], Within(1, MAX_HORIZON)] = (30, 50, 100)
     """turns of an episode, 1 to 10000"""
     episodes: Annotated[int, Within(2, MAX_EPISODES)] = 1000
@@ -94,9 +105,13 @@ class EvaluateConfig(PlanConfig):
     """rule set: 2.1-final or 2.1-leaderboard; a run's own (else 2.1-leaderboard) if not given"""
     seed: Annotated[int, Within(0, 2**64 - 1)] = 0
     """the only source of chance; equal seeds give equal tables"""
-    simulator: Annotated[str, OneOf("phalanx", "cyborg")] = "phalanx"
-    """phalanx, or cyborg: the original, where it is installed (some 500 steps a second)"""
-    env: str | Callable[[], Any] | None = None
+    scenario: str = ""
+    """network: cage2, a file (docs/scenarios.md), or many, of which each episode draws its own: a
+    folder of files, or random:seed=2,users=8-12; a run's own (else cage2) if not given"""
+    simulator: str = "phalanx"
+    """phalanx; cyborg: the original, where it is installed (some 500 steps a second); or
+    module:factory of your own (docs/workflows.md)"""
+    env: str | Callable[[], object] | None = None
     """the environment of a run on one of your own, module:factory: a file cannot name code"""
 
     section("workflow")
@@ -138,15 +153,20 @@ class EvaluateConfig(PlanConfig):
         if self.leaderboard:
             object.__setattr__(self, "red_agent", RED_AGENTS)
             object.__setattr__(self, "horizon", HORIZONS)
+            if self.green:
+                raise ConfigError("--leaderboard is the challenge's own game; leave out --green")
         if not self.rules:
             rules = DEFAULT_RULES if self.leaderboard else self._of_runs("rules", DEFAULT_RULES)
             object.__setattr__(self, "rules", rules)
         if not self.compliance_rule:
             object.__setattr__(self, "compliance_rule", self._of_runs("compliance_rule", "host"))
+        self._check_scenario()
         self._check_workflow()
-        parse = red_agent_weights if self.simulator == "phalanx" else original_red_agent_weights
-        for spec in self.red_agent:
-            parse(spec)
+        check_simulator(self.simulator)
+        if self.simulator in SIMULATORS:  # another one may have other attackers
+            ours = self.simulator == "phalanx"
+            for spec in self.red_agent:
+                (red_agent_weights if ours else original_red_agent_weights)(spec)
         rule_set_number(self.rules)
         check_writable(self.json)
 
@@ -169,6 +189,34 @@ class EvaluateConfig(PlanConfig):
                 raise ConfigError(
                     f"{name} was trained on {env}: leave out --{flag}, which is for CAGE-2"
                 )
+
+    def _check_scenario(self) -> None:
+        """That of the runs, if nothing is said; orders of repair are of CAGE-2's kinds of hosts."""
+        if not self.scenario:
+            object.__setattr__(self, "scenario", self._scenario_of_runs())
+        elif is_random(self.scenario):
+            parse_random(self.scenario)
+        elif self.scenario != CAGE2_NAME and not Path(self.scenario).exists():
+            raise ConfigError(f"there is no scenario {self.scenario}; see docs/scenarios.md")
+        if self.scenario != CAGE2_NAME and (self.follows or self.leaderboard):
+            asked = "--leaderboard" if self.leaderboard else "--workflow"
+            raise ConfigError(
+                f"{asked} is for CAGE-2 itself, not for {short_name(self.scenario)}; leave it out"
+            )
+
+    def _scenario_of_runs(self) -> str:
+        """The network on which the policies were trained that are played; where it came as files
+        with a policy, in a folder of this process's own.
+        """
+        found: dict[str, str] = {}
+        for name, path in self.checkpoints.items():
+            if name not in self.elsewhere:
+                place = scenario_of(read_facts(path)[0])
+                found.setdefault(fingerprint(place), place)
+        if len(found) > 1:
+            names = ", ".join(map(short_name, found.values()))
+            raise ConfigError(f"these policies were trained on {names}: give --scenario")
+        return next(iter(found.values()), CAGE2_NAME)
 
     def _check_workflow(self) -> None:
         if self.workflow not in (None, "all", "named"):
@@ -212,7 +260,7 @@ class EvaluateConfig(PlanConfig):
         return ":" in name and name not in self.checkpoints and not is_scripted(name)
 
     @cached_property
-    def _settings(self) -> dict[str, dict[str, Any]]:
+    def _settings(self) -> dict[str, dict[str, object]]:
         """Those of the runs whose policies are played."""
         return {name: settings_of(path) for name, path in self.checkpoints.items()}
 
@@ -240,13 +288,19 @@ def settings_of(checkpoint: Path) -> dict[str, Any]:
     return dict(read_facts(checkpoint)[0].get("config", {}))
 
 
-def check_of_cage2(name: str, does: str) -> None:
+def check_of_cage2(name: str, does: str, any_network: bool = False) -> None:
     """Refuse a policy of another environment, for a command that `does` this with CAGE-2's."""
     path = agent_path(base_of(name))
     if path.exists() and not is_scripted(name):
-        env = settings_of(last_checkpoint(path)).get("env", "cage2")
+        settings = settings_of(last_checkpoint(path))
+        env, network = settings.get("env", "cage2"), settings.get("scenario", CAGE2_NAME)
         if env not in CAGE2_ENVS:
             raise ConfigError(f"{name} was trained on {env}; {does} defenders of cage2")
+        if network != CAGE2_NAME and not any_network:
+            raise ConfigError(
+                f"{name} was trained on scenario {short_name(network)}; {does} defenders of CAGE-2 "
+                "itself, phalanx evaluate plays all"
+            )
 
 
 def plain(name: str) -> str:

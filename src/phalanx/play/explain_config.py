@@ -32,6 +32,9 @@ class ExplainConfig(PlanConfig):
     """episodes against each attacker"""
     rules: str = ""
     """rule set: 2.1-final or 2.1-leaderboard; a run's own (else 2.1-leaderboard) if not given"""
+    scenario: str = ""
+    """network: cage2, a file (docs/scenarios.md), or one of random:seed=1,network=0; a run's own
+    (else cage2) if not given"""
     workflow: str | None = None
     """order of repair that the policy is told, or all: a mixture; a run's own if not given"""
     network: str | None = None
@@ -50,7 +53,7 @@ class ExplainConfig(PlanConfig):
             raise ConfigError("explain tells of one workflow at a time; give --workflow ORDER")
         if self.target.lower() == GREEDY and self.workflow is None:
             raise ConfigError("greedy repairs in an order: give --workflow")
-        check_of_cage2(self.target, "explain tells of")
+        check_of_cage2(self.target, "explain tells of", any_network=True)
         _checked_too = self.played
         if self.episodes * self.horizon > MAX_TURNS:
             raise ConfigError(
@@ -65,7 +68,16 @@ class ExplainConfig(PlanConfig):
     @cached_property
     def played(self) -> EvaluateConfig:
         """The same episodes as `phalanx evaluate` plays."""
-        same = ["episodes", "rules", "workflow", "network", "seed", "num_threads", "json"]
+        same = [
+            "episodes",
+            "rules",
+            "scenario",
+            "workflow",
+            "network",
+            "seed",
+            "num_threads",
+            "json",
+        ]
         same += [item.name for item in fields(PlanConfig)]
         return EvaluateConfig(
             target=(self.target,),

@@ -4,13 +4,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from phalanx.agents import agent_path
-from phalanx.cage2.settings import red_agent_weights
+from phalanx.cage2.settings import prior_weights
 from phalanx.errors import CheckpointError, ConfigError
 from phalanx.files import check_writable
 from phalanx.settings.fields import checked
 from phalanx.training.checkpoint import LEARNT, last_checkpoint, load_checkpoint, save_checkpoint
 
-KEPT = ("config", "updates", "episodes", "steps")
+KEPT = ("config", "scenario", "updates", "episodes", "steps")
 
 
 @checked
@@ -28,7 +28,7 @@ class ExportConfig:
 
     def __post_init__(self) -> None:
         if self.prior is not None:
-            red_agent_weights(self.prior)
+            prior_weights(self.prior)
         if not last_checkpoint(agent_path(self.run)).exists():
             raise ConfigError(f"there is no run or checkpoint {self.run}")
         if self.file.suffix != ".npz":

@@ -1,7 +1,10 @@
 """By how much one defender is better than another: episode by episode, on the same dice."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from phalanx.play.cells import Cell
 from phalanx.statistics import interval
@@ -22,7 +25,7 @@ class Gain(NamedTuple):
 
 def paired_gains(cells: Sequence[Cell]) -> tuple[Gain, ...]:
     """Of every later defender over the first: episode i of both has the same dice."""
-    rows: dict[tuple[str, str, str | None], dict[int, Any]] = {}
+    rows: dict[tuple[str, str, str | None], dict[int, npt.NDArray[np.float64]]] = {}
     for cell in cells:
         key = cell.policy, cell.red_agent, cell.workflow
         rows.setdefault(key, {})[cell.horizon] = cell.returns

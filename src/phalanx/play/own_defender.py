@@ -2,11 +2,12 @@
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
 
+from phalanx.cage2.defenders import Array
 from phalanx.cage2.rules.observation import OBS_SIZES, observation_kind
 from phalanx.cage2.rules.scenario import NUM_ACTIONS
 from phalanx.cage2.settings import DEFAULT_PRIOR, checked_horizon, rule_set_number
@@ -19,7 +20,6 @@ WANTED = (
     "a defender has act(obs), get_action(observation, action_space) or predict(obs), or is a "
     "function of an observation; see docs/defenders.md"
 )
-Array = npt.NDArray[Any]
 
 
 class OwnDefender:
@@ -31,8 +31,8 @@ class OwnDefender:
     own.end()
     """
 
-    def __init__(self, given: Any, name: str) -> None:
-        self.name = name
+    def __init__(self, given: object, name: str, num_actions: int = NUM_ACTIONS) -> None:
+        self.name, self._num_actions = name, num_actions
         self._make = given if _is_factory(given, name) else None
         self._agent = given if self._make is None else self._made()
         self._began = False
@@ -82,7 +82,7 @@ class OwnDefender:
         self._name = next(names, "__call__")
         if self._name == "__call__" and not callable(agent):
             raise ConfigError(f"{self.name} cannot be asked for actions; {WANTED}")
-        self._way: Callable[..., Any] = getattr(agent, self._name)
+        self._way: Callable[..., object] = getattr(agent, self._name)
         self._takes = _parameters(self._way)
         by_itself = self._name == "predict" or "alerts" in self._takes
         self.batched = bool(getattr(agent, "batched", by_itself))
@@ -96,9 +96,9 @@ class OwnDefender:
                 "nothing but that an episode begins, and what it sees comes with act(obs)"
             )
 
-    def _ask(self, obs: Array, alerts: Array, masks: Array | None) -> Any:
+    def _ask(self, obs: Array, alerts: Array, masks: Array | None) -> object:
         if self._name == "get_action":
-            return self._way(obs, NUM_ACTIONS)  # as the challenge's script asks
+            return self._way(obs, self._num_actions)  # as the challenge's script asks
         offers = {
             "alerts": alerts,
             "state": self._state,
@@ -112,18 +112,18 @@ class OwnDefender:
             given, self._state = given
         return given
 
-    def _checked(self, given: Any, rows: int) -> npt.NDArray[np.int64]:
-        """Whole numbers 0..144, as many as were asked for."""
+    def _checked(self, given: object, rows: int) -> npt.NDArray[np.int64]:
+        """Whole numbers 0..144 (in CAGE-2), as many as were asked for."""
         actions = np.asarray(given)
         if actions.size == rows and actions.dtype.kind in "iu":
             actions = actions.reshape(rows).astype(np.int64)
-            if actions.min() >= 0 and actions.max() < NUM_ACTIONS:
+            if actions.min() >= 0 and actions.max() < self._num_actions:
                 return actions
         what = f"{rows} observations" if self.batched else "an observation"
         wanted = f"{rows} whole numbers" if self.batched else "a whole number"
         raise ActionError(
             f"{self.name} answered {what} with {' '.join(repr(given).split())[:80]}; wanted is "
-            f"{wanted} from 0 to {NUM_ACTIONS - 1}"
+            f"{wanted} from 0 to {self._num_actions - 1}"
         )
 
     # --- what it declares -------------------------------------------------------------------------
@@ -142,7 +142,7 @@ class OwnDefender:
             raise ConfigError(f"{self.name} sees observations of shape {shape}; CAGE-2 has {known}")
         return kinds[tuple(shape)]
 
-    def _made(self) -> Any:
+    def _made(self) -> object:
         assert self._make is not None
         try:
             return self._make()
@@ -151,7 +151,7 @@ class OwnDefender:
             raise ConfigError(f"the defender {self.name} cannot be made ({why[:200]})") from error
 
 
-def _is_factory(given: object, name: str) -> bool:
+def _is_factory(given: object, name: str) -> TypeGuard[Callable[[], object]]:
     """A class, or a function without parameters; one that takes an observation is the defender."""
     if not inspect.isclass(given) and not inspect.isroutine(given):
         return False

@@ -3,12 +3,13 @@
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from phalanx.cage2.belief import BeliefView
+from phalanx.cage2.defenders import Array
 from phalanx.cage2.rules.scenario import ANALYSE, NUM_HOSTS, REMOVE, RESTORE, USER0
 from phalanx.errors import ConfigError
 from phalanx.play import trained
@@ -110,7 +111,7 @@ class PlanningDefender:
 
     def act(
         self,
-        obs: npt.NDArray[Any],
+        obs: Array,
         alerts: npt.NDArray[np.int8] | None = None,
         masks: npt.NDArray[np.bool_] | None = None,
     ) -> Actions:
@@ -129,7 +130,7 @@ class PlanningDefender:
         self.spent.seconds += time.perf_counter() - began
         return actions
 
-    def _take_in(self, obs: npt.NDArray[Any]) -> Knowledge:
+    def _take_in(self, obs: Array) -> Knowledge:
         """What is known in this turn: of episodes that begin, or by the bits of the last turn."""
         size = len(obs)
         if self._known is None:
@@ -154,7 +155,7 @@ class PlanningDefender:
             self._known.observe(self._last, obs)
         return self._known
 
-    def _improve(self, known: Knowledge, ranked: npt.NDArray[Any], actions: Actions) -> None:
+    def _improve(self, known: Knowledge, ranked: npt.NDArray[np.float32], actions: Actions) -> None:
         """Put better actions in the place of the policy's own."""
         asked = [
             Question(i, candidates(ranked[i], known[i], self.settings.plan_candidates), stream, 0)
@@ -196,7 +197,7 @@ def load_defender(
     return PlanningDefender(policy) if is_planned(path) else policy
 
 
-def candidates(ranked: npt.NDArray[Any], belief: BeliefView, count: int) -> Actions:
+def candidates(ranked: npt.NDArray[np.float32], belief: BeliefView, count: int) -> Actions:
     """Actions worth a try, the policy's own first: its likeliest, and treatments of hosts at risk.
 
     ranked: [145] its logits, -inf for what cannot be played.

@@ -6,12 +6,13 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
 
 from rich.console import Console
 
 import phalanx
 from phalanx.cage2.rules.scenario import CELLS, PUBLISHED
+from phalanx.cage2.scenario.names import CAGE2_NAME, as_named
+from phalanx.cage2.scenario.names import short_name as named
 from phalanx.cage2.workflow import parse_order, short_name
 from phalanx.display import new_table, plus_minus
 from phalanx.errors import ConfigError
@@ -128,6 +129,8 @@ class Scores:
         words: Sequence[str] = ("policy", "red agent"),
     ) -> str:
         title = f"Mean return ± its 95 % confidence interval, rules {self.config.rules}"
+        if self.config.scenario != CAGE2_NAME:
+            title += f", {named(self.config.scenario)}"
         console = Console(file=io.StringIO(), width=WIDTH)
         console.print(new_table(title, (*words, *numbers), rows, words))
         drawn: str = console.file.getvalue().rstrip("\n")  # type: ignore[attr-defined]
@@ -156,6 +159,7 @@ class Scores:
         return {
             "phalanx": phalanx.__version__,
             "rules": self.config.rules,
+            "scenario": as_named(self.config.scenario),
             "simulator": self.config.simulator,
             "compliance_rule": self.config.compliance_rule,
             "judged_by": self.config.judged_by,
@@ -178,7 +182,7 @@ def _gain_line(gain: Gain) -> str:
     )
 
 
-def _as_dict(cell: Cell) -> dict[str, Any]:
+def _as_dict(cell: Cell) -> dict[str, object]:
     """All but the single returns."""
     return {k: v for k, v in dataclasses.asdict(cell).items() if k != "returns"}
 

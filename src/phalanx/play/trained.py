@@ -1,18 +1,24 @@
 """A trained policy from a run folder or checkpoint, as a defender that anyone can play."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
 from phalanx.agents import agent_path
+from phalanx.arrays_file import Declared
+from phalanx.cage2.defenders import Array
 from phalanx.cage2.registration import CAGE2_ENVS, ENV_ID
-from phalanx.cage2.rules.observation import OBS_SIZES
+from phalanx.cage2.rules.observation import OBS_SIZES, observation_kind
 from phalanx.cage2.rules.scenario import DEFAULT_RULES, NUM_ACTIONS
+from phalanx.cage2.rules.sizes import are_alike, observation_size
+from phalanx.cage2.rules.world import Worlds, num_hosts_of
+from phalanx.cage2.scenario.names import CAGE2_NAME, short_name
+from phalanx.cage2.scenario.several import open_scenarios
 from phalanx.cage2.settings import DEFAULT_PRIOR
 from phalanx.cage2.workflow import CODES, parse_order
 from phalanx.errors import CheckpointError, ConfigError
@@ -20,9 +26,16 @@ from phalanx.learn.compiled.mlp import use_one_thread_per_product
 from phalanx.learn.compiled.policy import Policy
 from phalanx.learn.compiled.stepper import CompiledStepper
 from phalanx.training.cage2_extension import turn_weights
-from phalanx.training.checkpoint import last_checkpoint, load_checkpoint, read_facts
+from phalanx.training.checkpoint import LEARNT, last_checkpoint, load_checkpoint, read_facts
 from phalanx.training.config import TrainConfig
-from phalanx.training.on_cage2 import chosen_actions, orders_of, policy_sizes
+from phalanx.training.on_cage2 import (
+    by_host,
+    chosen_actions,
+    hosts_network,
+    orders_of,
+    policy_sizes,
+    worlds_of_run,
+)
 from phalanx.training.recipe import Network
 from phalanx.training.saved_networks import (
     check_declared,
@@ -31,7 +44,14 @@ from phalanx.training.saved_networks import (
     load_networks,
     saved_config,
 )
+from phalanx.training.scenario_config import HOSTS
 from phalanx.trust import check_named
+
+if TYPE_CHECKING:
+    from torch.nn import Module
+
+    from phalanx.learn.torch.stepper import TorchStepper
+    from phalanx.training.run import Run
 
 GAME = ("observation", "horizon", "rules", "prior")  # what a policy must be shown as in training
 
@@ -46,8 +66,8 @@ class TrainedDefender:
     actions = defender.act(obs, masks=envs.action_masks())
     """
 
-    logits: Callable[[npt.NDArray[Any]], npt.NDArray[np.float32]]
-    """what the policy makes of observations: float32 [N, D] -> [N, 145]"""
+    logits: Callable[[Array], npt.NDArray[np.float32]]
+    """what the policy makes of observations: float32 [N, D] -> [N, actions]"""
     observation: str
     horizon: int
     """of its training, which its observations are to show"""
@@ -55,7 +75,7 @@ class TrainedDefender:
     prior: str
     """whom its belief expects, if its observations show one"""
     useful: npt.NDArray[np.bool_]
-    """[145] the actions that it may play"""
+    """[actions] those that it may play"""
     condition: Sequence[float] = ()
     """numbers that it was told with every observation"""
     workflow: str | None = None
@@ -76,12 +96,43 @@ class TrainedDefender:
     """that draw its actions"""
     width: int = 1
     """networks that it draws for, whether all are played or not"""
+    scenario: str = CAGE2_NAME
+    """the network of its training"""
+    by_host: bool | None = None
+    """whether its observations have as many numbers for each host; None: as usual"""
+    shown_size: int | None = None
+    """numbers of its observations, if they are not CAGE-2's"""
+    refit: "Callable[[Worlds], TrainedDefender] | None" = None
+    """the same weights for other networks, if they are shared over hosts"""
 
     @property
     def env_settings(self) -> dict[str, Any]:
         """What an environment must be made with to be the one that it was trained on."""
         names = GAME if self.observation == "belief" else GAME[:-1]
-        return {name: getattr(self, name) for name in names}
+        more = {"scenario": self.scenario, "by_host": self.by_host}
+        given = {name: value for name, value in more.items() if value not in (None, CAGE2_NAME)}
+        return {name: getattr(self, name) for name in names} | given
+
+    def on(self, worlds: Worlds, name: str = "this policy") -> "TrainedDefender":
+        """The same policy on these networks; refused in one line if its weights are for others.
+
+        worlds: of a batch that was made with its `by_host`.
+        """
+        if self.refit is not None:
+            return self.refit(worlds)
+        mine = open_scenarios(self.scenario).worlds(self.by_host)
+        if not are_alike(observation_kind(self.observation), mine, worlds):
+            known, asked = (
+                [int(one[0]) for one in (each["num_hosts"], each["num_actions"])]
+                for each in (mine, worlds)
+            )
+            raise ConfigError(
+                f"{name} was trained on {short_name(self.scenario)} ({known[0]} hosts, {known[1]} "
+                f"actions) and cannot play a network of {asked[0]} hosts, {asked[1]} actions, or "
+                "with other images: its weights belong to those hosts; a policy that was trained "
+                "with --network hosts plays any network"
+            )
+        return self
 
     def sampling(self, seed: int | Sequence[int], width: int) -> "TrainedDefender":
         """The same policy, drawing its actions; for `width` networks, as `RandomDefender`."""
@@ -105,7 +156,7 @@ class TrainedDefender:
 
     def act(
         self,
-        obs: npt.NDArray[Any],
+        obs: Array,
         alerts: npt.NDArray[np.int8] | None = None,
         masks: npt.NDArray[np.bool_] | None = None,
     ) -> npt.NDArray[np.int64]:
@@ -113,19 +164,22 @@ class TrainedDefender:
 
         masks: bool [N, 145], False for decoys that cannot be placed; without them it may try some.
         """
-        check_shown(obs, self.observation)
+        check_shown(obs, self.observation, self.shown_size)
         told = self.told(len(obs), self.orders)
-        logits: npt.NDArray[Any] = self.logits(np.hstack([obs, told]))
+        logits: Array = self.logits(np.hstack([obs, told]))
         logits = np.where(self.useful if masks is None else masks & self.useful, logits, -np.inf)
         if self.dice is not None:
             size = max(len(obs), self.width)
-            logits = logits + self.dice.gumbel(size=(size, NUM_ACTIONS))[: len(obs)]
+            logits = logits + self.dice.gumbel(size=(size, len(self.useful)))[: len(obs)]
         return logits.argmax(axis=1)
 
 
-def check_shown(obs: Any, observation: str) -> None:
-    """Refuse observations of another kind than a policy was trained on."""
-    shape, size = np.shape(obs), OBS_SIZES[observation]
+def check_shown(obs: npt.ArrayLike, observation: str, wanted: int | None = None) -> None:
+    """Refuse observations of another kind than a policy was trained on.
+
+    wanted: their size, if it is not that of CAGE-2.
+    """
+    shape, size = np.shape(obs), wanted or OBS_SIZES[observation]
     if len(shape) == 2 and shape[1] == size:
         return
     if len(shape) != 2:
@@ -152,6 +206,8 @@ def load_defender(path: Path | str, network: Network | None = None) -> TrainedDe
         _, stepper = load_networks(path, config, shown, spaces.Discrete(NUM_ACTIONS), network)
         return _defender(config, _networks_of(stepper))
     sizes = policy_sizes(config)
+    if config.network == HOSTS:
+        return _hosts_defender(path, config, declared)
     if "theta" in declared:
         if network is not None:
             raise CheckpointError(f"{path} has the built-in network; leave out --network")
@@ -163,20 +219,49 @@ def load_defender(path: Path | str, network: Network | None = None) -> TrainedDe
     from phalanx.learn.torch.networks import build_own_network, set_weights
 
     obs = np.zeros((2, sizes["obs_size"]), np.float32)
-    module = build_own_network(network, obs, sizes["truth_size"], NUM_ACTIONS)  # type: ignore[arg-type]
+    module = build_own_network(network, obs, sizes["truth_size"], sizes["num_actions"])  # type: ignore[arg-type]
     set_weights(module, load_checkpoint(path)[0])
     return _defender(config, module)
 
 
-def defender_of(run: Any) -> TrainedDefender:
+def defender_of(run: "Run") -> TrainedDefender:
     """The policy of a run in memory."""
-    return _defender(run.config, _networks_of(run.learner.stepper))
+    stepper = run.learner.stepper
+    if run.config.network == HOSTS:
+        return _sharing(run.config, stepper.module.state_dict(), worlds_of_run(run.config))
+    return _defender(run.config, _networks_of(stepper))
+
+
+def _hosts_defender(
+    path: Path, config: TrainConfig, declared: Mapping[str, Declared]
+) -> TrainedDefender:
+    """A policy that shares weights over hosts, on the networks of its training."""
+    import torch
+
+    from phalanx.learn.torch.networks import set_weights
+
+    with torch.device("meta"):  # sizes are compared before memory is taken
+        bare = hosts_network(config, worlds_of_run(config))
+    wanted = {f"weights_{name}": tuple(one.shape) for name, one in bare.state_dict().items()}
+    learnt = {name: one for name, one in declared.items() if name.startswith(LEARNT)}
+    check_declared(path, wanted, learnt)
+    module = hosts_network(config, worlds_of_run(config))
+    set_weights(module, load_checkpoint(path)[0])
+    return _sharing(config, module.state_dict(), worlds_of_run(config))
+
+
+def _sharing(config: TrainConfig, weights: Mapping[str, object], worlds: Worlds) -> TrainedDefender:
+    """These weights on these networks."""
+    module = hosts_network(config, worlds)
+    module.load_state_dict(weights)
+    defender = _defender(config, module, worlds)
+    return replace(defender, refit=lambda others: _sharing(config, weights, others))
 
 
 # --- from networks to a defender ------------------------------------------------------------------
 
 
-def _networks_of(stepper: Any) -> Any:
+def _networks_of(stepper: "CompiledStepper | TorchStepper") -> "Policy | Module":
     return stepper.policy.wide() if isinstance(stepper, CompiledStepper) else stepper.module
 
 
@@ -187,14 +272,23 @@ def _shown_of(config: TrainConfig) -> dict[str, Any]:
     return {name: getattr(config, name) for name in GAME}
 
 
-def _defender(config: TrainConfig, networks: Any) -> TrainedDefender:
-    """networks: a compiled `Policy`, or a torch module."""
+def _defender(
+    config: TrainConfig, networks: "Policy | Module", worlds: Worlds | None = None
+) -> TrainedDefender:
+    """networks: a compiled `Policy`, or a torch module.
+
+    worlds: that it plays on, if not those of its training.
+    """
     known = {**_shown_of(config), "useful": np.ones(NUM_ACTIONS, np.bool_)}
     truth_size = 0
     if config.env == "cage2":  # an environment like others has no order, no condition, all actions
-        truth_size = policy_sizes(config)["truth_size"]
+        worlds = worlds_of_run(config) if worlds is None else worlds
+        truth_size = 3 * num_hosts_of(worlds) if config.critic_truth else 0
         known |= {
-            "useful": chosen_actions(config.actions),
+            "useful": chosen_actions(config, worlds),
+            "scenario": config.scenario,
+            "by_host": by_host(config),
+            "shown_size": observation_size(observation_kind(config.observation), worlds),
             "condition": config.condition,
             "workflow": config.workflow,
             "compliance_rule": config.compliance_rule,
@@ -207,7 +301,7 @@ def _defender(config: TrainConfig, networks: Any) -> TrainedDefender:
         return TrainedDefender(networks.logits, policy=networks, **known)
     import torch
 
-    def logits(obs: npt.NDArray[Any]) -> Any:
+    def logits(obs: Array) -> npt.NDArray[np.float32]:
         device = next(networks.parameters()).device
         x = torch.from_numpy(np.ascontiguousarray(obs, np.float32)).to(device)
         truth = torch.zeros(len(x), truth_size, device=device)  # it may not see any

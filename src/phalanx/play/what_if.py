@@ -7,19 +7,23 @@ state, too: then games begin there, while the policy goes on with what it knew (
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from phalanx.cage2.batch import Batch
 from phalanx.cage2.belief import BeliefBatch, BeliefView
+from phalanx.cage2.defenders import Array
 from phalanx.cage2.history import History
 from phalanx.cage2.rules.belief import NO_PRIOR, Prior, words_of
 from phalanx.cage2.rules.mind import Minds, make_minds
-from phalanx.cage2.rules.network import NETWORK, Networks
+from phalanx.cage2.rules.network import Networks
 from phalanx.cage2.rules.observation import NUM_BITS, OBS_SIZES, TRUE, observation_kind
 from phalanx.cage2.rules.scenario import DEFAULT_RULES
+from phalanx.cage2.rules.world import Worlds, num_hosts_of
+from phalanx.cage2.scenario.read import CAGE2_WORLDS
 from phalanx.cage2.settings import DEFAULT_PRIOR
 from phalanx.compiled.rule import COMPILED, records
 from phalanx.compiled.team import ThreadTeam
@@ -64,7 +68,7 @@ class Knowledge:
         shown = self._history.minds
         self.minds = Minds(shown.memories, shown.beliefs, observation_kind(observation))
 
-    def observe(self, actions: npt.ArrayLike, bits: npt.NDArray[Any]) -> None:
+    def observe(self, actions: npt.ArrayLike, bits: Array) -> None:
         """Take in a turn of each: its action, and the 52 bits that it was shown."""
         shown = np.ascontiguousarray(bits[:, :NUM_BITS])
         self._history.observe(actions, shown)
@@ -83,7 +87,7 @@ class Possible(Protocol):
 
     @property
     def states(self) -> npt.NDArray[np.void]:
-        """NETWORK [K]"""
+        """records of networks [K]"""
 
     @property
     def weights(self) -> npt.NDArray[np.float64]:
@@ -110,17 +114,19 @@ class TrueState(NamedTuple):
 class TrueStates:
     """The true states of an episode's turns, and what the defender knew in each.
 
-    states = TrueStates(batch.kind, turns=100)
+    states = TrueStates(batch, turns=100)
     states.add(batch.nets[i], batch.minds, i)     # before each turn of network i
     """
 
-    def __init__(self, kind: int, turns: int) -> None:
-        nobody = Prior(records(1, NETWORK), np.ones(1))  # episodes begin elsewhere
-        self.minds = make_minds(turns, kind, nobody if kind >= TRUE else NO_PRIOR)
-        self.nets: Networks = records(turns, NETWORK)
+    def __init__(self, batch: Batch, turns: int) -> None:
+        kind, network = batch.kind, batch.nets.dtype
+        nobody = Prior(records(1, network), np.ones(1))  # episodes begin elsewhere
+        hosts, features = num_hosts_of(batch.worlds), batch.minds.features
+        self.minds = make_minds(turns, kind, nobody if kind >= TRUE else NO_PRIOR, hosts, features)
+        self.nets: Networks = records(turns, network)
         self.size = 0
 
-    def add(self, net: Any, minds: Minds, i: int) -> None:
+    def add(self, net: np.void, minds: Minds, i: int) -> None:
         """Take in what is true of a network, and what its defender keeps: row i of `minds`."""
         k, mine = self.size, self.minds
         self.nets[k] = net
@@ -157,7 +163,7 @@ class Outcomes(NamedTuple):
     def means(self) -> Returns:
         return self.returns.mean(axis=1)
 
-    def interval(self, k: int, beside: int | None = None) -> dict[str, Any]:
+    def interval(self, k: int, beside: int | None = None) -> dict[str, float]:
         """Mean return of an action, or its gain over another: standard error, 95 % interval."""
         returns = self.returns[k]
         return interval(returns if beside is None else returns - self.returns[beside])
@@ -176,12 +182,15 @@ class WhatIf:
         of the policy's training if not given.
     least: states that are less likely are left out of the policy's belief while it plays on, which
         takes a fraction of the time; 0: none.
+    worlds, features: of the batch that is played on, if that is not CAGE-2 as it usually is shown.
     """
 
     defender: TrainedDefender
     horizons: tuple[int, ...] = ()
     num_threads: int | str = "auto"
     least: float = 0.0
+    worlds: Worlds = field(default_factory=lambda: CAGE2_WORLDS)
+    features: npt.NDArray[np.float32] | None = None
 
     def __post_init__(self) -> None:
         policy = networks_of(self.defender)
@@ -189,9 +198,15 @@ class WhatIf:
         threads = count_cores() if self.num_threads == "auto" else int(self.num_threads)
         self._team = ThreadTeam(threads if COMPILED else 1)
         kind = observation_kind(self.defender.observation)
-        condition = policy.obs_size - OBS_SIZES[self.defender.observation]
+        shown_size = self.defender.shown_size or OBS_SIZES[self.defender.observation]
         self._desks = make_desks(
-            self._team.num_threads, kind, policy.actions, self.defender.useful, condition
+            self._team.num_threads,
+            kind,
+            policy.actions,
+            self.defender.useful,
+            policy.obs_size - shown_size,
+            self.worlds,
+            self.features,
         )
 
     @property
@@ -267,7 +282,7 @@ def _begin(belief: Possible, asked: Question, games: int) -> npt.NDArray[np.uint
     up_to = np.cumsum(belief.weights)
     chosen = np.searchsorted(up_to, (np.arange(games) + die) / games * up_to[-1], side="right")
     words = words_of(belief.states)[np.minimum(chosen, len(up_to) - 1)]
-    states = words.view(NETWORK)[:, 0]
+    states = words.view(belief.states.dtype)[:, 0]
     states["stream"] = np.uint64(asked.stream)
     states["episode"] = asked.number * MOST_GAMES + np.arange(games)
     return words

@@ -1,6 +1,6 @@
 """The answer of a search: for each attacker which orders may be best, and what the others cost."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import permutations
 from typing import Any
@@ -18,6 +18,18 @@ from phalanx.cage2.workflow import (
     order_name,
 )
 from phalanx.search.config import SearchConfig
+from phalanx.search.decided import (
+    Answer,
+    AtWorst,
+    Cost,
+    Effect,
+    Measured,
+    Named,
+    NoCost,
+    Order,
+    Side,
+    WorstCase,
+)
 from phalanx.search.decision import Decision, Estimate, decide, quantile
 from phalanx.search.measured import Row, figures_of, reverse_compliance
 from phalanx.search.surrogate import Surrogate, Visit, returns_of
@@ -26,10 +38,11 @@ from phalanx.training.cage2_extension import passes_gate
 
 MIXTURE = "mixture"
 Known = tuple[npt.NDArray[np.int64], Estimate]  # some orders, and what is known of their returns
+NO_COST: NoCost = {"may_be_best": False, "cost": None, "low": None, "high": None}
 LIKELY = 0.5  # chance to pass the gate from which an order that was not tried counts
 
 
-def answer(config: SearchConfig, visits: Sequence[Visit], rows: Sequence[Row]) -> dict[str, Any]:
+def answer(config: SearchConfig, visits: Sequence[Visit], rows: Sequence[Row]) -> Answer:
     """What decision.json holds."""
     weights = red_agent_weights(config.red_agent)
     each = {name: {name: 1.0} for name in weights if len(weights) > 1}
@@ -41,7 +54,7 @@ def answer(config: SearchConfig, visits: Sequence[Visit], rows: Sequence[Row]) -
         against[name] = _against(known[name], mine, rows, parts)
     return {
         "confidence": CONFIDENCE,
-        "learners": config.learners,
+        "learners": int(config.learners),
         "rules": config.rules,
         "horizon": config.horizon,
         "weights": dict(weights),
@@ -79,17 +92,21 @@ def known_of(config: SearchConfig, visits: Sequence[Visit]) -> Known:
     surrogate = Surrogate(visits, c.gp_beta, c.compliance_threshold, c.min_fixes)
     tried = {visit.workflow: visit.passed for visit in visits}
     assert surrogate.passing is not None
-    numbers = np.array([
-        number for number in c.candidates()
-        if tried.get(number, surrogate.passing[number] >= LIKELY)
-    ], np.int64)  # fmt: skip
+    numbers = np.array(
+        [
+            number
+            for number in c.candidates()
+            if tried.get(number, surrogate.passing[number] >= LIKELY)
+        ],
+        np.int64,
+    )
     believed = surrogate.returns
     return numbers, Estimate(believed.mean, believed.covariance, surrogate.freedom).of(numbers)
 
 
 def _against(
     known: Known, visits: Sequence[Visit], rows: Sequence[Row], weights: Mapping[str, float]
-) -> dict[str, Any]:
+) -> Side:
     """The answer for one attacker, or for a mixture."""
     numbers, estimate = known
     decision = decide(estimate) if len(numbers) else None
@@ -97,21 +114,30 @@ def _against(
     last = {visit.workflow: visit for visit in visits}
     mine = [row for row in rows if row.attacker in weights]
     free = _by_learner([row for row in mine if row.workflow is None], weights)
-    orders = []
+    orders: list[Order] = []
     for number in sorted({*at, *last}):
         visit, k = last.get(number), at.get(number)
         own = [row for row in mine if row.workflow == number]
-        orders.append({
-            "workflow": number, "order": order_name(number), "tried": visit is not None,
-            "can_be_followed": k is not None,
-            **_cost(decision, k),
-            "return": float(estimate.mean[k]) if k is not None else visit and visit.measured_return,
-            "compliance": visit and visit.compliance,
+        named: Named = {
+            "workflow": number,
+            "order": order_name(number),
+            "tried": visit is not None,
+        }
+        measured: Measured = {
+            "compliance": visit.compliance if visit else None,
             "reverse_compliance": reverse_compliance(own, weights),
-            "fixes_per_episode": visit and visit.fixes_per_episode,
+            "fixes_per_episode": visit.fixes_per_episode if visit else None,
             "by_learner": visit.means if visit else [],
             "minus_no_order": _minus(_by_learner(own, weights), free),
-        })  # fmt: skip
+        }
+        if decision is None or k is None:
+            mean = visit.measured_return if visit else None
+            orders.append(
+                {**named, "can_be_followed": False, **NO_COST, "return": mean, **measured}
+            )
+        else:
+            cost, mean = _cost(decision, k), float(estimate.mean[k])
+            orders.append({**named, "can_be_followed": True, **cost, "return": mean, **measured})
     return {
         "best": None if decision is None else int(numbers[decision.best]),
         "orders": orders,
@@ -121,13 +147,13 @@ def _against(
     }
 
 
-def _cost(decision: Decision | None, k: int | None) -> dict[str, Any]:
-    if decision is None or k is None:
-        return {"may_be_best": False, "cost": None, "low": None, "high": None}
+def _cost(decision: Decision, k: int) -> Cost:
     return {
-        "may_be_best": bool(decision.may_be_best[k]), "cost": float(decision.cost[k]),
-        "low": float(decision.low[k]), "high": float(decision.high[k]),
-    }  # fmt: skip
+        "may_be_best": bool(decision.may_be_best[k]),
+        "cost": float(decision.cost[k]),
+        "low": float(decision.low[k]),
+        "high": float(decision.high[k]),
+    }
 
 
 def _by_learner(rows: Sequence[Row], weights: Mapping[str, float]) -> dict[int, float]:
@@ -138,32 +164,30 @@ def _by_learner(rows: Sequence[Row], weights: Mapping[str, float]) -> dict[int, 
     return found
 
 
-def _minus(own: Mapping[int, float], free: Mapping[int, float]) -> dict[str, Any] | None:
+def _minus(own: Mapping[int, float], free: Mapping[int, float]) -> Mapping[str, Any] | None:
     """An order minus no order, a pair of learners with the same dice for each seed."""
     both = sorted(own.keys() & free.keys())
     return interval([own[k] - free[k] for k in both]) if both else None
 
 
-def _positions(numbers: npt.NDArray[np.int64], estimate: Estimate) -> list[list[Any]]:
+def _positions(numbers: npt.NDArray[np.int64], estimate: Estimate) -> list[list[Effect | None]]:
     """[type][position]: how far orders that have the type there are above the mean, and ±.
 
     Only orders that can be followed count; None where no such order has the type there.
     """
-    cells: list[list[Any]] = [[None] * NUM_TYPES for _type in range(NUM_TYPES)]
+    cells: list[list[Effect | None]] = [[None] * NUM_TYPES for _type in range(NUM_TYPES)]
     if len(numbers) < 2:
         return cells
     has = ORDERS[numbers][:, None, :] == np.arange(NUM_TYPES)[:, None]  # [order, type, position]
     places = [(t, p) for t, p in np.ndindex(NUM_TYPES, NUM_TYPES) if has[:, t, p].sum() > 0]
-    weights = np.array([
-        has[:, t, p] / has[:, t, p].sum() - 1 / len(numbers) for t, p in places
-    ])  # fmt: skip
+    weights = np.array([has[:, t, p] / has[:, t, p].sum() - 1 / len(numbers) for t, p in places])
     effects, reaches = weights @ estimate.mean, quantile(estimate, weights)
     for (t, p), effect, reach in zip(places, effects, reaches, strict=True):
         cells[t][p] = {"effect": float(effect), "reach": float(reach)}
     return cells
 
 
-def _demands(failed: set[int], tried: Mapping[int, Any]) -> list[list[str]]:
+def _demands(failed: set[int], tried: Collection[int]) -> list[list[str]]:
     """Pairs (a, b) such that orders failed the gate just if they have a before b."""
     found = []
     for a, b in permutations(range(NUM_TYPES), 2):
@@ -173,7 +197,7 @@ def _demands(failed: set[int], tried: Mapping[int, Any]) -> list[list[str]]:
     return found
 
 
-def _worst_case(known: Sequence[Known]) -> dict[str, Any] | None:
+def _worst_case(known: Sequence[Known]) -> WorstCase | None:
     """What each order costs whoever attacks: the largest of its costs against each of them.
 
     With n attackers each has its bounds with 1 - 0.05/n, so that all hold at once with 95 %.
@@ -187,13 +211,19 @@ def _worst_case(known: Sequence[Known]) -> dict[str, Any] | None:
         if len(numbers) and (decision := decide(estimate, sure))
     ]
     common = sorted(set.intersection(*map(set, tables))) if len(tables) == len(known) else []
-    found: list[dict[str, Any]] = [
-        {"workflow": number, "order": order_name(number)}
-        | {name: max(table[number][name] for table in tables) for name in ("cost", "low", "high")}
+    found: list[AtWorst] = [
+        {
+            "workflow": number,
+            "order": order_name(number),
+            "cost": max(table[number]["cost"] for table in tables),
+            "low": max(table[number]["low"] for table in tables),
+            "high": max(table[number]["high"] for table in tables),
+            "may_be_best": False,  # until all are known
+        }
         for number in common
     ]
     least = min((one["high"] for one in found), default=0.0)
     for one in found:
         one["may_be_best"] = one["low"] <= least
     best = min(found, key=lambda one: (one["cost"], one["workflow"]), default=None)
-    return {"best": best and best["workflow"], "orders": found}
+    return {"best": best["workflow"] if best else None, "orders": found}

@@ -5,7 +5,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-from phalanx.cage2.settings import OBSERVATIONS
+from phalanx.cage2.settings import OBSERVATIONS, check_simulator, original_red_agent_weights
 from phalanx.cage2.workflow import ALIGNMENTS, NUM_ORDERS, parse_order
 from phalanx.errors import ConfigError
 from phalanx.machine import count_cores
@@ -19,7 +19,8 @@ from phalanx.settings.fields import (
     setting_named,
     values_of,
 )
-from phalanx.training.config import MAX_NETWORKS, NO_STEPS, NOT_SAVED, TrainConfig
+from phalanx.training.config import MAX_NETWORKS, NOT_SAVED, TrainConfig
+from phalanx.training.effects import NO_STEPS
 
 SPENDING = ("school_share", "finish_share")
 IN_TURN = Only("searches that try orders in turn", lambda search: not search.judges_all)
@@ -54,7 +55,11 @@ class SearchConfig(TrainConfig):
     policy: Annotated[str, OneOf("shared", "separate")] = "shared"
     """shared: one network, told its order; separate: one each, begun with the nearest order's"""
     exhaustive: bool | None = None
-    """measure all 120 orders; if not given, where that is cheap: a shared built-in network, here"""
+    """measure all 120 orders; if not given, where that is cheap: a shared built-in network, here,
+    measured in phalanx"""
+    simulator: str = "phalanx"
+    """where orders are measured: phalanx; cyborg: the original, where it is installed; or
+    module:factory of your own (docs/workflows.md). Networks are trained in phalanx"""
     learners: Annotated[int | str, Within(1, 100), OrWord("auto")] = "auto"
     """networks that are trained from different seeds; auto: 5, or 1 without --exhaustive"""
     ask: str | None = None
@@ -104,7 +109,7 @@ class SearchConfig(TrainConfig):
 
     given: ClassVar[frozenset[str]]  # names of the settings that were given, not left to defaults
 
-    def __new__(cls, **given: Any) -> "SearchConfig":
+    def __new__(cls, **given: object) -> "SearchConfig":
         """Remember which settings were given: a merge takes the others from its shards."""
         config = super().__new__(cls)
         names = frozenset(setting_named(cls, name) for name in given)
@@ -123,6 +128,7 @@ class SearchConfig(TrainConfig):
             mixture = ",".join(f"{name}={1 / len(names)!r}" for name in names)
             object.__setattr__(self, "red_agent", mixture)
         _ = self._shard  # what is none is refused here
+        check_simulator(self.simulator)
         self._choose_method()
         super().__post_init__()
         if self.track is not None or self.quiet:
@@ -132,6 +138,12 @@ class SearchConfig(TrainConfig):
         if self.alignment_lambda == 0:
             raise ConfigError(
                 "--alignment-lambda 0 rewards no order: nothing to search; give more than 0"
+            )
+        if self.simulator == "cyborg":
+            original_red_agent_weights(self.red_agent)
+        if ":" in self.simulator and self.runner == "ray":
+            raise ConfigError(
+                f"--simulator {self.simulator} is here, not on a cluster; leave out --runner ray"
             )
         shares = [getattr(self, name) for name in SPENDING]
         if sum(shares) >= 1:
@@ -155,6 +167,7 @@ class SearchConfig(TrainConfig):
         is_cheap = self.policy == "shared" and self.is_one_search
         if self.exhaustive is None:
             cheap = is_cheap and self.network is None and self.start_from is None
+            cheap = cheap and self.simulator == "phalanx"
             object.__setattr__(self, "exhaustive", cheap and not self.merge)
         if self.learners == "auto":
             many = 5 if self.judges_all and self.start_from is None else 1

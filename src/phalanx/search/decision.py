@@ -74,9 +74,13 @@ def decide(estimate: Estimate, confidence: float = CONFIDENCE) -> Decision:
     lowest, highest = (ahead - reach)[may_be_best], (ahead + reach)[may_be_best]
     # Against itself the best order costs nothing; that is between the bounds anyway.
     return Decision(
-        int(np.argmax(mean)), may_be_best, mean.max() - mean,
-        np.maximum(lowest.min(axis=0), 0.0), np.maximum(highest.max(axis=0), 0.0), confidence,
-    )  # fmt: skip
+        int(np.argmax(mean)),
+        may_be_best,
+        mean.max() - mean,
+        np.maximum(lowest.min(axis=0), 0.0),
+        np.maximum(highest.max(axis=0), 0.0),
+        confidence,
+    )
 
 
 def quantile(estimate: Estimate, weights: Floats, confidence: float = CONFIDENCE) -> Floats:

@@ -1,23 +1,26 @@
 """Judge all orders with all learners: what a search does where it is cheap."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from phalanx.cage2.settings import red_agent_weights
 from phalanx.cage2.workflow import NUM_ORDERS, order_name
 from phalanx.search.config import SearchConfig
 from phalanx.search.measured import Row, figures_of
 from phalanx.search.obedience import measure_obedience
-from phalanx.search.surrogate import Visit
+from phalanx.search.surrogate import Outlook, Visit
 from phalanx.training.cage2_extension import passes_gate
 
 if TYPE_CHECKING:
     from phalanx.search.search import Search
 
-NOTHING_EXPECTED: dict[str, Any] = {
-    "acquisition": None, "posterior_mean": None, "posterior_std": None, "chance_of_passing": None,
+NOTHING_EXPECTED: Outlook = {
+    "acquisition": None,
+    "posterior_mean": None,
+    "posterior_std": None,
+    "chance_of_passing": None,
     "top_three": "",
-}  # fmt: skip
+}
 
 
 def judge_all(search: "Search") -> None:
@@ -61,10 +64,22 @@ def visits_of(config: SearchConfig, all_rows: Sequence[Row], episodes: int) -> l
     for number, rows in by_number.items():
         figures = figures_of(rows, weights)
         passed = passes_gate(figures, config)
-        found.append(Visit(
-            iteration=number + 1, shard=config.shard, workflow=number, order=order_name(number),
-            chosen_by="exhaustive", passed=passed, model_updated=passed, stopped_by="none",
-            trained_episodes=0, episodes=figures["measured_episodes"], seconds=0.0,
-            total_episodes=episodes, **NOTHING_EXPECTED, **figures,
-        ))  # fmt: skip
+        found.append(
+            Visit(
+                iteration=number + 1,
+                shard=config.shard,
+                workflow=number,
+                order=order_name(number),
+                chosen_by="exhaustive",
+                passed=passed,
+                model_updated=passed,
+                stopped_by="none",
+                trained_episodes=0,
+                episodes=figures["measured_episodes"],
+                seconds=0.0,
+                total_episodes=episodes,
+                **NOTHING_EXPECTED,
+                **figures,
+            )
+        )
     return found

@@ -12,7 +12,6 @@ The next order is the one with the highest upper bound: GP-UCB (Srinivas et al.,
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -225,6 +224,6 @@ def as_matrix(noise: Floats) -> Floats:
 
 def whiten(cov: Floats, y: Floats, columns: Floats) -> tuple[Floats, Floats, Floats, Floats]:
     """L with LLᵀ = cov, and L⁻¹ of ones, of y and of the columns: aᵀcov⁻¹b = (L⁻¹a)ᵀ(L⁻¹b)."""
-    root: Any = np.linalg.cholesky(cov)
+    root = np.asarray(np.linalg.cholesky(cov), np.float64)
     white, _info = dtrtrs(root, np.column_stack([np.ones(len(y)), y, columns]), lower=True)
     return root, white[:, 0], white[:, 1], white[:, 2:]

@@ -6,7 +6,8 @@ import json
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, TypedDict
 
 from phalanx.cage2.workflow import parse_order
 from phalanx.errors import RunError
@@ -16,22 +17,38 @@ from phalanx.search.surrogate import Visit
 from phalanx.settings.fields import values_of
 from phalanx.training.checkpoint import last_checkpoint
 from phalanx.training.config import NOT_SAVED
-from phalanx.trust import check_cluster, check_named
+from phalanx.trust import IN_THE_GAME, NAMES_CODE, check_cluster, check_named
 
 UPDATE_COLUMNS = (
-    "shard", "phase", "workflow", "order", "update", "episodes", "total_episodes", "return",
-    "alignment", "total_return", "compliance", "fixes_per_episode", "share_without_fix",
-    "collect_s", "learn_s",
-)  # fmt: skip
+    "shard",
+    "phase",
+    "workflow",
+    "order",
+    "update",
+    "episodes",
+    "total_episodes",
+    "return",
+    "alignment",
+    "total_return",
+    "compliance",
+    "fixes_per_episode",
+    "share_without_fix",
+    "collect_s",
+    "learn_s",
+)
 # What a search that goes on, or joins shards, may have otherwise than it began.
 MAY_CHANGE = (
-    "num_threads", "baseline", "confirm_episodes", "checkpoint_every", "ray_address",
+    "num_threads",
+    "baseline",
+    "confirm_episodes",
+    "checkpoint_every",
+    "ray_address",
     "cpus_per_sampler",
-)  # fmt: skip
+)
 MAY_DIFFER = ("shard", "num_threads", "baseline", "start_from")  # between shards of one search
 
 
-def as_csv(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
+def as_csv(columns: Sequence[str], rows: Iterable[Mapping[str, object]]) -> str:
     text = io.StringIO()
     writer = csv.writer(text)
     writer.writerow(columns)
@@ -39,12 +56,12 @@ def as_csv(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
     return text.getvalue()
 
 
-def read_csv(path: Path) -> list[dict[str, Any]]:
+def read_csv(path: Path) -> list[dict[str, str]]:
     with path.open(newline="") as file:
         return list(csv.DictReader(file))
 
 
-def read_updates(path: Path) -> list[dict[str, Any]]:
+def read_updates(path: Path) -> list[dict[str, str]]:
     """The rows of a search's updates.csv."""
     try:
         rows = read_csv(path)
@@ -55,7 +72,7 @@ def read_updates(path: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def _short(value: Any) -> Any:
+def _short(value: object) -> object:
     return f"{value:.6g}" if isinstance(value, float) else value
 
 
@@ -85,7 +102,7 @@ def find_policy(folder: Path, start_from: str | None, number: int, learner: int 
 
 def update_rows(
     folder: Path, shard: str, visits: Sequence[Visit], before_finish: int, learners: int = 1
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     """The updates of all training runs inside a search, in the order in which they were made.
 
     before_finish: episodes of the search before the winner's own training.
@@ -99,14 +116,15 @@ def update_rows(
             (own_name(visit.workflow, k), "own training", None) for k in range(2, learners + 1)
         ]
     runs.append(("winner", "training the winner", before_finish))
-    rows: list[dict[str, Any]] = []
+    rows: list[dict[str, object]] = []
+    total = 0
     for name, phase, start in runs:
         path = folder / name / "updates.csv"
         if not path.exists():
             continue
-        before = rows[-1]["total_episodes"] if start is None and rows else start or 0
+        before = total if start is None else start
         for row in read_csv(path):
-            order = row["workflow"]
+            order, total = row["workflow"], before + int(row["episodes"])
             rows.append(
                 {column: row.get(column, "") for column in UPDATE_COLUMNS}
                 | {
@@ -114,7 +132,7 @@ def update_rows(
                     "phase": phase,
                     "workflow": "" if order == "all" else parse_order(order),
                     "order": order,
-                    "total_episodes": before + int(row["episodes"]),
+                    "total_episodes": total,
                 }
             )
     return rows
@@ -123,14 +141,33 @@ def update_rows(
 # --- shards ---------------------------------------------------------------------------------------
 
 
-KINDS: dict[str, Any] = {
-    "state": str, "config": dict, "visits": list, "spent": dict, "seconds": float, "finals": list,
-    "merged": list, "winner": int | None,
-}  # fmt: skip
+class Summary(TypedDict):
+    """What a search that goes on, or joins shards, takes from summary.json."""
+
+    state: str
+    config: dict[str, Any]
+    visits: list[Visit]
+    spent: dict[str, int]
+    seconds: float
+    finals: list[dict[str, Any]]
+    merged: list[str]
+    winner: int | None
+
+
+KINDS: dict[str, type | UnionType] = {
+    "state": str,
+    "config": dict,
+    "visits": list,
+    "spent": dict,
+    "seconds": float,
+    "finals": list,
+    "merged": list,
+    "winner": int | None,
+}
 LARGEST_SUMMARY = 1 << 24  # bytes; 120 visits take a hundredth of that
 
 
-def read_summary(folder: Path) -> dict[str, Any]:
+def read_summary(folder: Path) -> Summary:
     """What a search has written of itself; its visits as such."""
     path = folder / "summary.json"
     try:
@@ -142,10 +179,10 @@ def read_summary(folder: Path) -> dict[str, Any]:
         facts["config"] = SearchConfig(**facts["config"]).as_dict()  # all of them, each of its kind
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise RunError(f"{folder} holds no search; give folders of phalanx search") from None
-    return dict(facts)
+    return facts
 
 
-def read_shard(folder: Path) -> dict[str, Any]:
+def read_shard(folder: Path) -> Summary:
     """The summary of a finished shard."""
     facts = read_summary(folder)
     if facts["state"] != "finished":
@@ -153,7 +190,7 @@ def read_shard(folder: Path) -> dict[str, Any]:
     return facts
 
 
-def check_that_they_fit(folders: Sequence[Path], shards: Sequence[dict[str, Any]]) -> None:
+def check_that_they_fit(folders: Sequence[Path], shards: Sequence[Summary]) -> None:
     """Parts of one search: the same settings, and no part twice."""
     for folder, shard in zip(folders[1:], shards[1:], strict=True):
         first, other = shards[0]["config"], shard["config"]
@@ -175,12 +212,14 @@ def check_that_they_fit(folders: Sequence[Path], shards: Sequence[dict[str, Any]
             raise RunError(f"shard {missing[0]} is missing; run it, or add its folder to --merge")
 
 
-def joined_settings(given: SearchConfig, shards: Sequence[dict[str, Any]]) -> SearchConfig:
+def joined_settings(given: SearchConfig, shards: Sequence[Summary]) -> SearchConfig:
     """The settings of the search that the shards are parts of, with what was given besides."""
     both = {"baseline": any(shard["config"]["baseline"] for shard in shards)}
     theirs = values_of(SearchConfig(**shards[0]["config"] | both), but={*NOT_SAVED, "merge"})
     where = given.merge[0] / "summary.json"
-    check_named(theirs, {"network": given.network}, where)
+    code = (*NAMES_CODE, *IN_THE_GAME)
+    named = {name: getattr(given, name) for name in code if name in given.given}
+    check_named(theirs, named, where, also=IN_THE_GAME)
     check_cluster(theirs, {"ray_address": given.ray_address}, where)
     asked = {name: getattr(given, name) for name in given.given}
     for name, value in asked.items():

@@ -4,7 +4,7 @@ import csv
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypedDict
 
 import numpy as np
 
@@ -42,10 +42,23 @@ class Row:
     """the share that would have followed the reverse order; empty: not measured"""
 
 
+class Figures(TypedDict):
+    """An order by all learners: columns of search.csv."""
+
+    measured_return: float
+    stderr: float
+    paired_stderr: float | None
+    by_learner: str
+    compliance: float | None
+    fixes_per_episode: float
+    share_without_fix: float
+    measured_episodes: int
+
+
 COLUMNS = tuple(Row.__dataclass_fields__)
 
 
-def as_rows(rows: Iterable[Row]) -> list[dict[str, Any]]:
+def as_rows(rows: Iterable[Row]) -> list[dict[str, object]]:
     return [asdict(row) for row in rows]
 
 
@@ -71,7 +84,7 @@ def _value(name: str, cell: str) -> Any:
     return int(cell) if name in ("learner", "workflow", "episodes") else float(cell)
 
 
-def figures_of(rows: Sequence[Row], weights: Mapping[str, float]) -> dict[str, Any]:
+def figures_of(rows: Sequence[Row], weights: Mapping[str, float]) -> Figures:
     """One order by all learners, against attackers of these weights: columns of search.csv.
 
     The return is the mean over learners; its standard errors are those of the dice. Compliance is
@@ -89,15 +102,15 @@ def figures_of(rows: Sequence[Row], weights: Mapping[str, float]) -> dict[str, A
     return {
         "measured_return": float(np.mean(by_learner)),
         "stderr": _joint([share[row] * row.stderr for row in rows]),
-        "paired_stderr": None if None in paired else _joint(
-            [share[row] * (row.paired_stderr or 0.0) for row in rows]
-        ),
+        "paired_stderr": None
+        if None in paired
+        else _joint([share[row] * (row.paired_stderr or 0.0) for row in rows]),
         "by_learner": " ".join(f"{value:.6g}" for value in by_learner),
         "compliance": float(compliant / fixes) if fixes else None,
         "fixes_per_episode": float(fixes),
         "share_without_fix": float(sum(share[row] * row.share_without_fix for row in rows)),
         "measured_episodes": sum(row.episodes for row in rows),
-    }  # fmt: skip
+    }
 
 
 def reverse_compliance(rows: Sequence[Row], weights: Mapping[str, float]) -> float | None:

@@ -77,12 +77,21 @@ class Measurer:
         return [
             row_of(
                 self.play(
-                    self.folder.path / f"free-{learner}", 0, episodes, dice, "no order",
+                    self.folder.path / f"free-{learner}",
+                    0,
+                    episodes,
+                    dice,
+                    "no order",
                     red_agent=attacker,
-                ), attacker, learner, None, None, None,
+                ),
+                attacker,
+                learner,
+                None,
+                None,
+                None,
             )
             for attacker, episodes in self.episodes_against().items()
-        ]  # fmt: skip
+        ]
 
     def episodes_against(self) -> dict[str, int]:
         """How many episodes measure an order against each attacker."""
@@ -105,9 +114,13 @@ class Measurer:
         if key not in self._reference_returns:  # it was measured before this search was resumed
             first = self.reference
             again = self.play(
-                self.policy_of(first, learner), first, len(returns),
-                MEASURE + (learner - 1) * NEXT_LEARNER, "reference", red_agent=attacker,
-            )  # fmt: skip
+                self.policy_of(first, learner),
+                first,
+                len(returns),
+                MEASURE + (learner - 1) * NEXT_LEARNER,
+                "reference",
+                red_agent=attacker,
+            )
             self._reference_returns[key] = again.returns
         apart = returns - self._reference_returns[key]
         return float(np.std(apart, ddof=1) / math.sqrt(2 * len(apart)))
@@ -131,7 +144,15 @@ class Measurer:
         if path not in self._defenders:
             self._defenders[path] = load_defender(path, self.network)
         seed, player = (c.seed + dice) % 2**63, trained_player(name, self._defenders[path])
-        games = Games(episodes, c.rules, seed, c.threads, c.compliance_rule, judged_by=judged_by)
+        games = Games(
+            episodes,
+            c.rules,
+            seed,
+            c.threads,
+            c.compliance_rule,
+            judged_by=judged_by,
+            simulator=c.simulator,
+        )
         orders = np.full(episodes, number)
         against = red_agent or c.red_agent
         played = play_episodes(games, player, against, (c.horizon,), orders)

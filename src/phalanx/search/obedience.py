@@ -1,7 +1,7 @@
 """What obedience costs: the return of learners from whom other compliances were asked."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,8 +14,13 @@ if TYPE_CHECKING:
     from phalanx.search.search import Search
 
 COLUMNS = (
-    "threshold", "learner", "return", "compliance", "reverse_compliance", "fixes_per_episode",
-)  # fmt: skip
+    "threshold",
+    "learner",
+    "return",
+    "compliance",
+    "reverse_compliance",
+    "fixes_per_episode",
+)
 EPISODES = 200  # of each order, and as many judged by its reverse
 FILE = "obedience.csv"
 
@@ -63,7 +68,7 @@ def play_orders(search: "Search", path: Path, learner: int) -> dict[str, float]:
     }
 
 
-def read_obedience(folder: Path) -> list[dict[str, Any]]:
+def read_obedience(folder: Path) -> list[dict[str, float]]:
     """obedience.csv of a search; none if there is none."""
     path = folder / FILE
     if not path.exists():

@@ -4,23 +4,27 @@ import contextlib
 import dataclasses
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from phalanx.agents import agent_path
+from phalanx.cage2.scenario.names import CAGE2_NAME
 from phalanx.cage2.workflow import NAMED_ORDERS, order_name, order_number
 from phalanx.cluster.ray import connected, count_cpus, run_tasks
 from phalanx.errors import RunError, WorkerError
 from phalanx.learn.rollout import Stopped
 from phalanx.machine import describe_hardware, describe_versions, peak_memory_mb
+from phalanx.play.episodes import open_simulator
 from phalanx.play.trained import load_defender
 from phalanx.search.conclude import conclude
 from phalanx.search.config import SEARCH_ONLY, SearchConfig
+from phalanx.search.decided import Answer
 from phalanx.search.exhaustive import judge_all
 from phalanx.search.logs import (
     MAY_CHANGE,
     UPDATE_COLUMNS,
+    Summary,
     as_csv,
     check_that_they_fit,
     find_policy,
@@ -32,8 +36,8 @@ from phalanx.search.logs import (
     update_rows,
 )
 from phalanx.search.measured import COLUMNS, Row, as_rows, read_rows
-from phalanx.search.surrogate import Surrogate, Visit
-from phalanx.search.trainer import Trainer, try_far_away
+from phalanx.search.surrogate import Outlook, Surrogate, Visit
+from phalanx.search.trainer import Columns, Trainer, try_far_away
 from phalanx.settings.fields import check_same
 from phalanx.settings.yaml_file import read_settings
 from phalanx.training.checkpoint import last_checkpoint
@@ -48,7 +52,7 @@ class Choice(NamedTuple):
 
     number: int
     why: str
-    outlook: dict[str, Any]
+    outlook: Outlook
 
 
 Heard = Callable[["Search", Run | None], None]
@@ -73,6 +77,8 @@ def search(config: SearchConfig, heard: Heard = lambda *_: None) -> "Search":
     elif config.resume is None:
         config.check_budget()
     network = find_network(config.network)
+    if config.simulator != "phalanx":  # what is not there is refused before anything is trained
+        open_simulator(config.simulator, rules=config.rules, horizon=config.horizon).close()
     if config.start_from is not None:
         check_start(agent_path(config.start_from), config, network)
     with contextlib.ExitStack() as until_the_end:
@@ -139,7 +145,7 @@ class Search:
         self.trainer = Trainer(config, folder, lambda run: heard(self, run), network)
         self.visits: list[Visit] = []
         self.rows: list[Row] = []  # of measured.csv
-        self.decision: dict[str, Any] | None = None
+        self.decision: Answer | None = None
         self.finals: list[dict[str, Any]] = []
         self.confirmed: list[dict[str, Any]] = []
         self.winner: int | None = None
@@ -149,7 +155,7 @@ class Search:
         self.seconds = 0.0
         self._began = time.monotonic()
         self.merged: list[str] = []  # folders of the shards that this search was joined from
-        self._merged_updates: list[dict[str, Any]] = []
+        self._merged_updates: list[Mapping[str, object]] = []
 
     @property
     def phase(self) -> str:
@@ -257,17 +263,22 @@ class Search:
             self.rows += rows
             self.spent["visits"] += columns["episodes"]
             visit = Visit(
-                iteration=len(self.visits) + 1, shard=c.shard, workflow=choice.number,
-                order=order_name(choice.number), chosen_by=choice.why,
-                total_episodes=self.episodes, **choice.outlook, **columns,
-            )  # fmt: skip
+                iteration=len(self.visits) + 1,
+                shard=c.shard,
+                workflow=choice.number,
+                order=order_name(choice.number),
+                chosen_by=choice.why,
+                total_episodes=self.episodes,
+                **choice.outlook,
+                **columns,
+            )
             self.visits.append(visit)
         self.save()
         self._heard(self, None)
 
     def try_on_ray(
         self, numbers: list[int], left: int, before: list[int]
-    ) -> list[tuple[dict[str, Any], list[Row]]]:
+    ) -> list[tuple[Columns, list[Row]]]:
         """The same as tasks of a cluster; what they trained comes back as files."""
         starts = {
             number: last_checkpoint(Path(start)).read_bytes()
@@ -293,11 +304,14 @@ class Search:
         self.folder.write("search.csv", as_csv(tuple(Visit.__dataclass_fields__), visits))
         before_finish = self.episodes - self.spent["finish"]
         own = update_rows(
-            self.folder.path, self.config.shard, self.visits, before_finish,
+            self.folder.path,
+            self.config.shard,
+            self.visits,
+            before_finish,
             int(self.config.learners),
-        )  # fmt: skip
+        )
         self.folder.write("measured.csv", as_csv(COLUMNS, as_rows(self.rows)))
-        self.folder.write("updates.csv", as_csv(UPDATE_COLUMNS, self._merged_updates + own))
+        self.folder.write("updates.csv", as_csv(UPDATE_COLUMNS, [*self._merged_updates, *own]))
         self.folder.write_summary(self.summary())
 
     def load(self) -> None:
@@ -306,16 +320,17 @@ class Search:
         if not (path / "summary.json").exists():
             return
         saved = read_summary(path)
-        check_same(path, self.config.as_dict(), saved["config"], MAY_CHANGE, "searched")
-        for name in ("visits", "finals", "winner", "seconds", "merged"):
-            setattr(self, name, saved[name])
+        theirs = {"scenario": CAGE2_NAME} | saved["config"]  # which older searches do not say
+        check_same(path, self.config.as_dict(), theirs, MAY_CHANGE, "searched")
+        self.visits, self.finals, self.winner = saved["visits"], saved["finals"], saved["winner"]
+        self.seconds, self.merged = saved["seconds"], saved["merged"]
         self.spent.update(saved["spent"])
         self.rows = read_rows(path / "measured.csv")
         if self.merged:
             rows = read_updates(path / "updates.csv")
             self._merged_updates = [row for row in rows if row["shard"] != self.config.shard]
 
-    def take_over(self, folders: Sequence[Path], shards: Sequence[dict[str, Any]]) -> None:
+    def take_over(self, folders: Sequence[Path], shards: Sequence[Summary]) -> None:
         """What the shards have found, as one search would have logged it."""
         self.merged = [str(folder) for folder in folders]
         for folder, shard in zip(folders, shards, strict=True):
@@ -331,7 +346,7 @@ class Search:
         self.visits.sort(key=lambda visit: (visit.iteration, visit.shard))
         self.save()
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> dict[str, object]:
         return {
             "state": self.phase,
             "winner": self.winner,

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -80,6 +80,16 @@ class Visit:
         return [float(word) for word in self.by_learner.split()] or [self.measured_return]
 
 
+class Outlook(TypedDict):
+    """What is known of an order before it is tried: columns of search.csv."""
+
+    acquisition: float | None
+    posterior_mean: float | None
+    posterior_std: float | None
+    chance_of_passing: float | None
+    top_three: str
+
+
 class Surrogate:
     """Two Gaussian processes: of the return, and of compliance.
 
@@ -128,8 +138,7 @@ class Surrogate:
         ranked = sorted(self.visits, key=lambda visit: -gate_score(visit, self._min_fixes))
         return [visit.workflow for visit in ranked]
 
-    def outlook(self, number: int, candidates: Sequence[int]) -> dict[str, Any]:
-        """What is known of an order before it is tried: columns of search.csv."""
+    def outlook(self, number: int, candidates: Sequence[int]) -> Outlook:
         known = self.know_returns
         best = sorted(candidates, key=lambda other: (-self.bounds[other], other))[:3]
         return {

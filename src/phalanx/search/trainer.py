@@ -14,7 +14,7 @@ from phalanx.cage2.workflow import DISTANCES, order_name
 from phalanx.learn.rollout import Stopped
 from phalanx.search.config import SearchConfig
 from phalanx.search.logs import own_name, own_seed, school_name
-from phalanx.search.measured import Row, figures_of
+from phalanx.search.measured import Figures, Row, figures_of
 from phalanx.search.measurer import FINAL, Measurer
 from phalanx.settings.fields import effective
 from phalanx.statistics import interval
@@ -42,6 +42,17 @@ class Tried(NamedTuple):
     """what ended that training"""
     measured: int
     """episodes that were played to measure it"""
+
+
+class Columns(Figures):
+    """An order that was tried with all learners: columns of search.csv."""
+
+    passed: bool
+    stopped_by: str
+    trained_episodes: int
+    episodes: int
+    model_updated: bool
+    seconds: float
 
 
 class Trainer(Measurer):
@@ -74,7 +85,7 @@ class Trainer(Measurer):
 
     # --- training ---------------------------------------------------------------------------------
 
-    def go_to_school(self, first: int, learner: int = 1, **changes: Any) -> int:
+    def go_to_school(self, first: int, learner: int = 1) -> int:
         """What all orders have in common: a network that is told its order, on all of them.
 
         Separate networks begin with what that of the `first` order has learnt. Returns episodes.
@@ -86,34 +97,45 @@ class Trainer(Measurer):
         if int(c.learners) > 1:
             phase = f"school, learner {learner} of {c.learners}"
         number = None if c.policy == "shared" else first
-        return self.train(name, phase, number, c.school_episodes, **self._schedule() | changes)
+        return self.train(name, phase, number, c.school_episodes, **self._schedule())
 
     def train_free(self, learner: int) -> int:
         """The same without workflows: it is told an order, and nobody minds what it does."""
         c = self.config
         return self.train(
-            f"free-{learner}", f"without workflows, learner {learner} of {c.learners}", 0,
-            c.school_episodes, **self._schedule(), alignment_lambda=0.0,
-        )  # fmt: skip
+            f"free-{learner}",
+            f"without workflows, learner {learner} of {c.learners}",
+            0,
+            c.school_episodes,
+            **self._schedule(),
+            alignment_lambda=0.0,
+        )
 
     def train_for_threshold(self, threshold: float, learner: int) -> Path:
         """What a learner would have become if another compliance had been asked for."""
         c, name = self.config, f"obedience/{threshold:g}-{learner}"
         phase = f"compliance {threshold:.0%}, learner {learner} of {c.learners}"
-        changes = self._schedule() | {"compliance_threshold": threshold}
-        # With the seed of that learner's school: what differs is what was asked for.
-        changes["seed"] = own_seed(c.seed, school_name(learner))
-        self.train(name, phase, None, c.school_episodes, **changes)
+        self.train(
+            name,
+            phase,
+            None,
+            c.school_episodes,
+            **self._schedule(),
+            compliance_threshold=threshold,
+            # That of the learner's school: what differs is what was asked for.
+            seed=own_seed(c.seed, school_name(learner)),
+        )
         return self.folder.path / name
 
     def _schedule(self) -> dict[str, Any]:
         """What changes over a whole training, as far as its first part goes."""
         c, share = self.config, max(self.config.school_part, 1e-9)
         return {
-            "final_learning_rate": self._rate, "final_entropy": self._entropy,
+            "final_learning_rate": self._rate,
+            "final_entropy": self._entropy,
             "restore_curriculum": min(1.0, c.restore_curriculum / share),
             "gate_start": min(1.0, c.gate_start / share),
-        }  # fmt: skip
+        }
 
     def train_own(
         self, number: int, learner: int, episodes: int, tried: Sequence[int]
@@ -136,11 +158,19 @@ class Trainer(Measurer):
                 run.enough, why = True, "plateau"
 
         played = self.train(
-            own_name(number, learner), "own training", number, episodes, watch,
-            start_from=self.nearest(number, tried, learner), learning_rate=self._rate,
-            entropy=self._entropy, final_learning_rate=self._rate, final_entropy=self._entropy,
-            restore_curriculum=0.0, gate_start=0.0,
-        )  # fmt: skip
+            own_name(number, learner),
+            "own training",
+            number,
+            episodes,
+            watch,
+            start_from=self.nearest(number, tried, learner),
+            learning_rate=self._rate,
+            entropy=self._entropy,
+            final_learning_rate=self._rate,
+            final_entropy=self._entropy,
+            restore_curriculum=0.0,
+            gate_start=0.0,
+        )
         return played, why
 
     def finish(self, number: int, left: int, learner: int = 1) -> tuple[Path, int]:
@@ -155,9 +185,16 @@ class Trainer(Measurer):
         if left < int(c.num_envs):
             return start, 0
         trained = self.train(
-            "winner", "training the winner", number, left, start_from=str(start),
-            learning_rate=self._rate, entropy=self._entropy, restore_curriculum=0.0, gate_start=0.0,
-        )  # fmt: skip
+            "winner",
+            "training the winner",
+            number,
+            left,
+            start_from=str(start),
+            learning_rate=self._rate,
+            entropy=self._entropy,
+            restore_curriculum=0.0,
+            gate_start=0.0,
+        )
         path = self.folder.path / "winner"
         after = self.play(path, number, c.final_episodes, FINAL, "finalist")
         before = self.play(start, number, c.final_episodes, FINAL, "finalist")  # as in the finals
@@ -172,9 +209,13 @@ class Trainer(Measurer):
         if c.judges_all:  # as many as the winner's own network
             episodes = c.school_episodes + c.finish_episodes
         self.train(
-            "baseline", "training without workflows", number, episodes,
-            start_from=None, alignment_lambda=0.0,
-        )  # fmt: skip
+            "baseline",
+            "training without workflows",
+            number,
+            episodes,
+            start_from=None,
+            alignment_lambda=0.0,
+        )
         return self.folder.path / "baseline"
 
     def train(
@@ -220,9 +261,7 @@ class Trainer(Measurer):
 
     # --- trying an order --------------------------------------------------------------------------
 
-    def try_order(
-        self, number: int, left: int, tried: Sequence[int]
-    ) -> tuple[dict[str, Any], list[Row]]:
+    def try_order(self, number: int, left: int, tried: Sequence[int]) -> tuple[Columns, list[Row]]:
         """Measure an order with each learner, after training of its own where a policy needs it.
 
         left: episodes that this may cost. tried: orders that have been visited already.
@@ -236,7 +275,8 @@ class Trainer(Measurer):
         rows = [row for one in each for row in one.rows]
         figures, trained = figures_of(rows, self.weights), sum(one.trained for one in each)
         passed = passes_gate(figures, c)
-        columns = figures | {
+        columns: Columns = {
+            **figures,
             "passed": passed,
             "stopped_by": " ".join(dict.fromkeys(one.why for one in each)),
             "trained_episodes": trained,
@@ -291,7 +331,7 @@ class Trainer(Measurer):
 
 def try_far_away(
     shared: tuple[dict[str, Any], dict[int, bytes]], number: int, left: int
-) -> tuple[tuple[dict[str, Any], list[Row]], dict[str, bytes]]:
+) -> tuple[tuple[Columns, list[Row]], dict[str, bytes]]:
     """Try an order on another machine, in a folder of its own; returns the files of its training.
 
     shared: the settings, and for each order the checkpoint that it begins with.

@@ -1,7 +1,7 @@
 """A decision in sentences, and what it says of one order."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -9,12 +9,13 @@ from typing import Any
 from phalanx.cage2.workflow import NUM_TYPES, order_name
 from phalanx.errors import RunError
 from phalanx.files import read_plain
+from phalanx.search.decided import Answer, Side
 
 LARGEST_DECISION = 1 << 24  # bytes; 120 orders and three attackers take a fiftieth of that
 YES_OR_NO = ("tried", "can_be_followed", "may_be_best")
 
 
-def in_words(decision: dict[str, Any]) -> list[str]:
+def in_words(decision: Answer) -> list[str]:
     """What a team should know, most important first."""
     said = []
     for name, side in decision["against"].items():
@@ -35,7 +36,7 @@ def in_words(decision: dict[str, Any]) -> list[str]:
     return said
 
 
-def _of_side(name: str, side: dict[str, Any], decision: dict[str, Any]) -> list[str]:
+def _of_side(name: str, side: Side, decision: Answer) -> list[str]:
     sure = f"{decision['confidence']:.0%} confidence for all orders at once"
     good = [order for order in side["orders"] if order["can_be_followed"]]
     if not good:
@@ -53,11 +54,16 @@ def _of_side(name: str, side: dict[str, Any], decision: dict[str, Any]) -> list[
         )
     else:
         rest = [order["cost"] for order in good if not order["may_be_best"]]
+        low, high = f"{min(rest):.2f}", f"{max(rest):.2f}"
         said.append(
             f"Against {name} {count(len(may), 'order')} of {len(good)} may be the best one "
-            f"({sure}), {best['order']} before all; the others cost {min(rest):.2f} to "
-            f"{max(rest):.2f} points."
+            f"({sure}), {best['order']} before all; "
+            + ("the other costs " if len(rest) == 1 else "the others cost ")
+            + (f"{low} points." if low == high else f"{low} to {high} points.")
         )
+        if len(may) > 1:
+            most = max(order["high"] for order in may)
+            said.append(f"None of those that may be best costs more than {most:.2f} points.")
     failed = [order for order in side["orders"] if not order["can_be_followed"]]
     if failed:
         why = " or ".join(f"{first} before {then}" for first, then in side["demands"])
@@ -74,7 +80,7 @@ def _of_side(name: str, side: dict[str, Any], decision: dict[str, Any]) -> list[
     return said
 
 
-def asked(decision: dict[str, Any], number: int) -> list[str]:
+def asked(decision: Answer, number: int) -> list[str]:
     """What one order costs, against each attacker."""
     said = []
     for name, side in decision["against"].items():
@@ -104,7 +110,7 @@ def count(many: int, what: str) -> str:
     return f"{many} {what}" if many == 1 else f"{many} {what}s"
 
 
-def _within(gain: dict[str, Any]) -> str:
+def _within(gain: Mapping[str, Any]) -> str:
     """`+0.12 points (-0.40 to +0.64)`."""
     if gain["low"] is None:
         return f"{gain['mean']:+.2f} points"
@@ -114,17 +120,17 @@ def _within(gain: dict[str, Any]) -> str:
 # --- from a file ----------------------------------------------------------------------------------
 
 
-def read_decision(folder: Path) -> dict[str, Any]:
+def read_decision(folder: Path) -> Answer:
     """decision.json of a search."""
     path = folder / "decision.json"
     try:
-        decision = json.loads(read_plain(path, LARGEST_DECISION))
+        decision: Answer = json.loads(read_plain(path, LARGEST_DECISION))
         _check(decision)
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise RunError(
             f"{folder} holds no decision; let phalanx search --resume {folder} come to its end"
         ) from None
-    return dict(decision)
+    return decision
 
 
 def _check(decision: Any) -> None:

@@ -17,21 +17,29 @@ without_effect(Mine(replay=4))  # {"replay": "--algo impala"}
 
 import typing
 from collections.abc import Callable, Container, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import Field, dataclass, field, fields, replace
 from difflib import get_close_matches
 from functools import cache, wraps
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Annotated, Any, TypeVar, Union
+from typing import Annotated, Any, ClassVar, Protocol, TypeVar, Union
 
 from phalanx.errors import ConfigError, RunError, choices
 
 LONGEST_TEXT = 10_000
 LONGEST_LIST = 256
 LARGEST = 2**64
-Class = TypeVar("Class", bound=type)
 
-_WANTED = {
+
+class Dataclass(Protocol):
+    """What all settings are."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+
+Made = TypeVar("Made", bound=Dataclass)
+
+_WANTED: dict[object, str] = {
     int: "a whole number",
     float: "a number",
     bool: "true or false",
@@ -47,7 +55,7 @@ class Within:
     low: float
     high: float
 
-    def check(self, name: str, value: Any) -> None:
+    def check(self, name: str, value: object) -> None:
         if isinstance(value, int | float) and not self.low <= value <= self.high:
             raise ConfigError(
                 f"{name} must be from {_plain(self.low)} to {_plain(self.high)}, got {value}"
@@ -58,7 +66,7 @@ class Within:
 class Above(Within):
     """The same without its lower end."""
 
-    def check(self, name: str, value: Any) -> None:
+    def check(self, name: str, value: object) -> None:
         if isinstance(value, int | float) and not self.low < value <= self.high:
             raise ConfigError(
                 f"{name} must be more than {_plain(self.low)}, at most {_plain(self.high)}, "
@@ -72,7 +80,7 @@ class OneOf:
     def __init__(self, *words: str) -> None:
         self.words = words
 
-    def check(self, name: str, value: Any) -> None:
+    def check(self, name: str, value: object) -> None:
         if isinstance(value, str) and value not in self.words:
             raise ConfigError(choices(name, value, filter(None, self.words)))
 
@@ -80,7 +88,7 @@ class OneOf:
 class OrWord(OneOf):
     """The words that may be given instead of a number."""
 
-    def check(self, name: str, value: Any) -> None:
+    def check(self, name: str, value: object) -> None:
         if isinstance(value, str) and value not in self.words:
             raise ConfigError(
                 f"{name} must be a whole number or {' or '.join(self.words)}, got {value!r:.80}"
@@ -90,7 +98,7 @@ class OrWord(OneOf):
 class FolderName:
     """The name of a folder to be made, not a way to one."""
 
-    def check(self, name: str, value: Any) -> None:
+    def check(self, name: str, value: object) -> None:
         if isinstance(value, str) and (value in ("", "..") or Path(value).name != value):
             raise ConfigError(
                 f"--{name} {value!r:.80} is no folder's name; give its place as --output-dir"
@@ -112,23 +120,22 @@ def section(heading: str, *, rarely: bool = False) -> None:
     """
 
 
-def checked(config: Class) -> Class:
+def checked(config: type[Made]) -> type[Made]:
     """A dataclass whose values are checked and understood before it is made."""
-    plain = config.__init__  # type: ignore[misc]
+    plain = config.__init__
 
     @wraps(plain)
-    def understand(self: Any, **given: Any) -> None:
+    def understand(self: Made, **given: object) -> None:
         named = _named(config, given)
         plain(self, **{name: _checked(config, name, value) for name, value in named.items()})
 
-    config.__init__ = understand  # type: ignore[misc]
+    config.__init__ = understand  # type: ignore[assignment, method-assign]
     return config
 
 
-def without_effect(config: Any) -> dict[str, str]:
+def without_effect(config: Dataclass) -> dict[str, str]:
     """The settings that were changed and change nothing here: each with what it is for."""
-    kind: Any = type(config)
-    hints = hints_of(kind)
+    hints = hints_of(type(config))
     return {
         item.name: note.what
         for item in fields(config)
@@ -138,22 +145,22 @@ def without_effect(config: Any) -> dict[str, str]:
     }
 
 
-def effective(config: Any) -> Any:
+def effective(config: Made) -> Made:
     """The same settings, without those that change nothing."""
     defaults = {item.name: _default(config, item) for item in fields(config)}
     return replace(config, **{name: defaults[name] for name in without_effect(config)})
 
 
-def values_of(config: Any, but: Container[str] = ()) -> dict[str, Any]:
+def values_of(config: Dataclass, but: Container[str] = ()) -> dict[str, Any]:
     """Settings by name."""
     names = (item.name for item in fields(config) if item.name not in but)
     return {name: getattr(config, name) for name in names}
 
 
 @cache
-def hints_of(config: type) -> dict[str, tuple[Any, tuple[Any, ...]]]:
+def hints_of(config: type[Dataclass]) -> dict[str, tuple[object, tuple[object, ...]]]:
     """The type of each field, and what is noted beside it."""
-    found: dict[str, tuple[Any, tuple[Any, ...]]] = {}
+    found: dict[str, tuple[object, tuple[object, ...]]] = {}
     hints = typing.get_type_hints(config, include_extras=True)
     for item in fields(config):
         hint = hints[item.name]
@@ -164,7 +171,7 @@ def hints_of(config: type) -> dict[str, tuple[Any, tuple[Any, ...]]]:
 
 
 @cache
-def aliases_of(config: type) -> dict[str, str]:
+def aliases_of(config: type[Dataclass]) -> dict[str, str]:
     """Other names that people use for a setting, as Python and YAML write them."""
     return {
         flag.removeprefix("--").replace("-", "_"): item.name
@@ -173,7 +180,7 @@ def aliases_of(config: type) -> dict[str, str]:
     }
 
 
-def setting_named(config: type, name: str) -> str:
+def setting_named(config: type[Dataclass], name: str) -> str:
     """The setting that a name means; one line for a name that means none."""
     name = name.replace("-", "_")
     known = hints_of(config)
@@ -186,7 +193,11 @@ def setting_named(config: type, name: str) -> str:
 
 
 def check_same(
-    folder: Path, mine: Mapping[str, Any], saved: Mapping[str, Any], but: Container[str], done: str
+    folder: Path,
+    mine: Mapping[str, object],
+    saved: Mapping[str, object],
+    but: Container[str],
+    done: str,
 ) -> None:
     """Refuse to go on in a folder with other settings than it was begun with.
 
@@ -200,7 +211,7 @@ def check_same(
         )
 
 
-def by_env(cage2: Any, other: Any, **metadata: Any) -> Any:
+def by_env(cage2: object, other: object, **metadata: object) -> Any:
     """A field whose default is one for CAGE-2 and another for all other environments.
 
     impala, a3c: both for that algorithm, if they are different.
@@ -209,9 +220,9 @@ def by_env(cage2: Any, other: Any, **metadata: Any) -> Any:
     return field(default=None, metadata={"cage2": cage2, "other": other, **metadata})
 
 
-def _named(config: type, given: dict[str, Any]) -> dict[str, Any]:
+def _named(config: type[Dataclass], given: dict[str, object]) -> dict[str, object]:
     """The settings by their own names."""
-    named: dict[str, Any] = {}
+    named: dict[str, object] = {}
     for word, value in given.items():
         name = setting_named(config, word)
         if name in named:
@@ -220,14 +231,14 @@ def _named(config: type, given: dict[str, Any]) -> dict[str, Any]:
     return named
 
 
-def _default(config: Any, item: Any) -> Any:
+def _default(config: Any, item: Field[object]) -> object:
     """A default that depends on other settings is told by the object."""
     return config.default_by_env(item.metadata) if "cage2" in item.metadata else item.default
 
 
-def _checked(config: type, name: str, value: Any) -> Any:
+def _checked(config: type[Dataclass], name: str, value: Any) -> object:
     hint, notes = hints_of(config)[name]
-    default = config.__dataclass_fields__[name].default  # type: ignore[attr-defined]
+    default = config.__dataclass_fields__[name].default
     if value is None and (default is None or NoneType in typing.get_args(hint)):
         return None
     kinds = kinds_of(hint)
@@ -243,19 +254,20 @@ def _checked(config: type, name: str, value: Any) -> Any:
         value = _of_kind(name, kinds, value)
         parts = (value,)
     for note in notes:
-        for part in parts if hasattr(note, "check") else ():
-            note.check(name, part)
+        if hasattr(note, "check"):
+            for part in parts:
+                note.check(name, part)
     return value
 
 
-def kinds_of(hint: Any) -> tuple[Any, ...]:
+def kinds_of(hint: object) -> tuple[Any, ...]:
     """The types that a value may have."""
     if typing.get_origin(hint) in (Union, UnionType):
         return tuple(kind for kind in typing.get_args(hint) if kind is not NoneType)
     return (typing.get_origin(hint) or hint,)
 
 
-def _of_kind(name: str, kinds: tuple[Any, ...], value: Any) -> Any:
+def _of_kind(name: str, kinds: tuple[object, ...], value: object) -> object:
     """A value as one of these types; whole numbers stay whole, and all numbers are finite."""
     if hasattr(value, "item") and getattr(value, "shape", None) == ():
         value = value.item()  # of numpy

@@ -8,16 +8,24 @@ import re
 import textwrap
 import typing
 from argparse import SUPPRESS, ArgumentParser, _ActionsContainer
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from phalanx.configs import config_path
 from phalanx.errors import ConfigError
-from phalanx.settings.fields import hints_of, kinds_of, setting_named, without_effect
-from phalanx.settings.yaml_file import read_settings
-from phalanx.trust import check_cluster, check_named, say_where
+from phalanx.settings.fields import (
+    Dataclass,
+    Made,
+    hints_of,
+    kinds_of,
+    setting_named,
+    without_effect,
+)
+from phalanx.settings.yaml_file import Words, read_settings
+from phalanx.trust import IN_THE_GAME, check_cluster, check_named, say_where
 
 NOT_IN_FILES = ("resume", "config", "track", "quiet")  # a file does not send anything anywhere
 
@@ -31,7 +39,7 @@ class Help(NamedTuple):
     text: str
 
 
-def add_flags(parser: ArgumentParser, config: type, everything: bool = False) -> None:
+def add_flags(parser: ArgumentParser, config: type[Dataclass], everything: bool = False) -> None:
     """A flag (or a positional argument) for every field of a config class; all values are words.
 
     everything: explain also those that are rarely used.
@@ -39,7 +47,7 @@ def add_flags(parser: ArgumentParser, config: type, everything: bool = False) ->
     helps, heading, usage = helps_of(config), "", [parser.prog]
     group: _ActionsContainer = parser
     for name, (section, is_rare, text) in helps.items():
-        item = config.__dataclass_fields__[name]  # type: ignore[attr-defined]
+        item = config.__dataclass_fields__[name]
         kind, many = _kind_of(config, name)
         default = default_of(item)
         text = f"{text} (default: {default})" if default else text
@@ -64,30 +72,32 @@ def add_flags(parser: ArgumentParser, config: type, everything: bool = False) ->
     parser.usage = " ".join([*usage, "[flags]"])
 
 
-def flags_of(item: Any) -> tuple[str, ...]:
+def flags_of(item: dataclasses.Field[object]) -> tuple[str, ...]:
     """The flag of a field, and its other names; a positional argument has none."""
     if item.metadata.get("positional"):
         return ()
     return (f"--{_dashed(item.name)}", *item.metadata.get("aliases", ()))
 
 
-def from_flags(config: type, values: dict[str, Any]) -> Any:
+def from_flags(config: type[Made], values: Mapping[str, Words]) -> Made:
     """The config object of parsed flags; below them those of a file, below these the defaults."""
-    given: dict[str, Any] = {}
+    given: dict[str, object] = {}
     flags = {
         name: from_words(config, name, words)
         for name, words in values.items()
         if words not in (None, [])
     }
     resume, file = flags.get("resume"), flags.get("config")
-    if hasattr(config, "own_file") and resume is None:
-        file = flags["config"] = config.own_file(flags)
+    own_file = getattr(config, "own_file", None)
+    if own_file is not None and resume is None:
+        file = flags["config"] = own_file(flags)
     above = None if resume is None else resume / "config.yaml"
     for path in (above, None if file is None else config_path(file)):
         if path is not None:
             settings = from_file(config, path)
             # What a teacher did lies in the checkpoint: a run that goes on does not ask it again.
-            check_named(settings, flags, path, also=() if path is above else ("teacher",))
+            also = IN_THE_GAME if path is above else (*IN_THE_GAME, "teacher")
+            check_named(settings, flags, path, also=also)
             check_cluster(settings, flags, path)
             say_where(settings, flags, path)
             given |= settings
@@ -102,9 +112,9 @@ def from_flags(config: type, values: dict[str, Any]) -> Any:
     return made
 
 
-def from_file(config: type, path: Path) -> dict[str, Any]:
+def from_file(config: type[Dataclass], path: Path) -> dict[str, Any]:
     """The settings of a YAML file; unknown ones are refused."""
-    given: dict[str, Any] = {}
+    given: dict[str, object] = {}
     for word, words in read_settings(path).items():
         try:
             name = setting_named(config, word)
@@ -119,7 +129,7 @@ def from_file(config: type, path: Path) -> dict[str, Any]:
     return given
 
 
-def from_words(config: Any, name: str, words: str | list[str]) -> Any:
+def from_words(config: type[Dataclass], name: str, words: str | list[str]) -> Any:
     """The value of a setting as it is written: one word, or several for a list (or `64x64`)."""
     kind, many = _kind_of(config, name)
     if many:
@@ -134,6 +144,7 @@ def from_words(config: Any, name: str, words: str | list[str]) -> Any:
     return _convert(name, kind, words)
 
 
+@cache
 def helps_of(config: type) -> dict[str, Help]:
     """The section of each field and the string under it; what is inherited is last, and rare."""
     helps: dict[str, Help] = {}
@@ -150,7 +161,7 @@ def helps_of(config: type) -> dict[str, Help]:
     return helps
 
 
-def _kind_of(config: type, name: str) -> tuple[Any, bool]:
+def _kind_of(config: type[Dataclass], name: str) -> tuple[Callable[[str], object], bool]:
     """What one word of a setting is to become, and whether several may be given."""
     hint, _notes = hints_of(config)[name]
     if typing.get_origin(hint) is tuple:
@@ -183,21 +194,21 @@ def _number_or_word(text: str) -> int | str:
 
 
 _YES_OR_NO = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-_READ: dict[Any, tuple[Callable[[str], Any], str]] = {
+_READ: dict[object, tuple[Callable[[str], object], str]] = {
     int: (_whole, "not a whole number"),
     float: (_number, "not a number"),
     bool: (lambda text: _YES_OR_NO[text.lower()], "neither true nor false"),
 }
 
 
-def _split(words: list[str], kind: Any) -> list[str]:
+def _split(words: list[str], kind: object) -> list[str]:
     """`a,b c` as three, `64x64` as two numbers; a mixture such as `a=0.5,b=0.5` stays whole."""
     if kind is not str:
         return [part for part in re.split(r"(?<=\d)x(?=\d)|,", ",".join(words)) if part]
     return [part for word in words for part in ([word] if "=" in word else word.split(",")) if part]
 
 
-def _convert(name: str, kind: Any, text: str) -> Any:
+def _convert(name: str, kind: Callable[[str], object], text: str) -> object:
     read, what = _READ.get(kind, (kind, ""))
     try:
         return read(text)
@@ -205,7 +216,7 @@ def _convert(name: str, kind: Any, text: str) -> Any:
         raise ConfigError(f"--{_dashed(name)}: {text!r:.80} is {what}") from None
 
 
-def default_of(item: Any) -> str:
+def default_of(item: dataclasses.Field[object]) -> str:
     """The default of a field in words, with what it depends on; empty if there is none."""
     if "cage2" in item.metadata:
         pair = {"cage2": item.metadata["cage2"], "others": item.metadata["other"]}

@@ -40,7 +40,7 @@ class _Refused(Exception):
     """Why a file is refused."""
 
 
-def _settings(events: Iterator[Any]) -> dict[str, Words]:
+def _settings(events: Iterator[yaml.Event]) -> dict[str, Words]:
     """What the events of a parser say; anything else than `name: value` lines is refused."""
     lines: dict[str, int] = {}
     found: dict[str, Words] = {}
@@ -61,7 +61,7 @@ def _settings(events: Iterator[Any]) -> dict[str, Words]:
     return found
 
 
-def _value(events: Iterator[Any]) -> Words:
+def _value(events: Iterator[yaml.Event]) -> Words:
     value = _next(events, yaml.ScalarEvent, yaml.SequenceStartEvent)
     if isinstance(value, yaml.ScalarEvent):
         return None if value.style is None and value.value in NOTHING else value.value
@@ -75,7 +75,7 @@ def _value(events: Iterator[Any]) -> Words:
     return words
 
 
-def _next(events: Iterator[Any], *kinds: type[yaml.Event]) -> Any:
+def _next(events: Iterator[yaml.Event], *kinds: type[yaml.Event]) -> Any:
     event = next(events)
     if not isinstance(event, kinds):
         raise _Refused(

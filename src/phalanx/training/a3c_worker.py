@@ -13,13 +13,13 @@ import traceback
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import gymnasium
 import numpy as np
 
 from phalanx.envs.channel import Channel
-from phalanx.envs.factories import factory_of
+from phalanx.envs.factories import AnyEnv, factory_of
 from phalanx.envs.faults import Fault
 from phalanx.envs.making import make_pool
 from phalanx.envs.shared_memory import block_of, numbers, seed_of
@@ -39,6 +39,8 @@ from phalanx.training.update_record import UpdateRecord, added_up, episodes_of
 
 REPORT_S = 0.05  # updates that take less are reported together
 UNBOUNDED = 2**31  # failures are counted where those of all workers are known
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -187,17 +189,17 @@ class Worker:
 class Watched(gymnasium.Wrapper[Any, Any, Any, Any]):
     """An environment that shows whether it is at work: its count of BEATS is odd meanwhile."""
 
-    def __init__(self, env: gymnasium.Env[Any, Any], own: Any) -> None:
+    def __init__(self, env: AnyEnv, own: memoryview) -> None:
         super().__init__(env)
         self._own = own
 
-    def step(self, action: Any) -> Any:
+    def step(self, action: object) -> Any:
         return self._watched(self.env.step, action)
 
-    def reset(self, **options: Any) -> Any:
+    def reset(self, **options: object) -> Any:
         return self._watched(self.env.reset, **options)
 
-    def _watched(self, call: Callable[..., Any], *given: Any, **options: Any) -> Any:
+    def _watched(self, call: Callable[..., T], *given: object, **options: object) -> T:
         self._own[BEATS] |= 1
         answer = call(*given, **options)
         self._own[BEATS] += 1

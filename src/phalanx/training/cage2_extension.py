@@ -1,4 +1,4 @@
-"""What CAGE-2 adds to training: turn weights, Restore's price, workflows and their compliance."""
+"""What CAGE-2 adds to training: turn weights, Restore's price, workflows, rewards of one's own."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -38,6 +38,9 @@ class Cage2Extension(Extension):
             self.workflow = order_name(parse_order(str(self.workflow)))  # in full
         if self.workflow is not None:
             self.episode_columns = ("workflow", "fixes", "compliant", "alignment")
+        self.has_own_reward = config.reward is not None
+        if self.has_own_reward:
+            self.episode_columns = ("own_return", *self.episode_columns)
 
     def shaping(self, progress: float) -> Shaping:
         config = self.config
@@ -60,34 +63,47 @@ class Cage2Extension(Extension):
             self.gate.move(rollout.notes[rollout.counted], progress)
 
     def figures(self, episodes: Sequence[Episode]) -> dict[str, object]:
+        own: dict[str, object] = {}
+        if self.has_own_reward:
+            own["own_return"] = mean([e.own for e in episodes])
         if self.workflow is None:
-            return {}
+            return own
         alignment = mean([e.alignment for e in episodes])
         total = mean([e.total for e in episodes]) + alignment
         figures = {"workflow": self.workflow, "alignment": alignment, "total_return": total}
-        return figures | compliance_of(episodes)
+        return own | figures | compliance_of(episodes)
 
     def schedules(self, progress: float) -> dict[str, float]:
         return {"restore_price": restore_price(self.config, progress)}
 
     def episode_row(self, episode: Episode) -> tuple[object, ...]:
+        own = (f"{episode.own:.6g}",) if self.has_own_reward else ()
         if self.workflow is None:
-            return ()
-        return episode.order, episode.fixes, episode.compliant, round(episode.alignment, 4)
+            return own
+        alignment = round(episode.alignment, 4)
+        return *own, episode.order, episode.fixes, episode.compliant, alignment
 
     def summary(self, episodes: Sequence[Episode]) -> dict[str, object]:
+        own: dict[str, object] = {}
+        if self.has_own_reward and episodes:
+            own["own_return"] = interval([e.own for e in episodes])
         if self.workflow is None:
-            return {}
+            return own
         figures = compliance_of(episodes)
-        return {
+        return own | {
             "workflow": self.workflow,
             "alignment": interval([e.alignment for e in episodes]) if episodes else None,
             **{name: value if math.isfinite(value) else None for name, value in figures.items()},
             "follows_workflow": passes_gate(figures, self.config),
         }
 
-    def in_words(self, episodes: Sequence[Episode]) -> str:
-        return "" if self.workflow is None else compliance_in_words(compliance_of(episodes))
+    def in_words(self, episodes: Sequence[Episode]) -> dict[str, str]:
+        lines = {}
+        if self.has_own_reward and episodes:
+            lines["reward"] = own_return_in_words(str(self.config.reward), episodes)
+        if self.workflow is not None:
+            lines["workflow"] = compliance_in_words(compliance_of(episodes))
+        return lines
 
     def save(self) -> Arrays:
         return {} if self.gate is None else {"prices": self.gate.prices}
@@ -110,6 +126,13 @@ def restore_price(config: TrainConfig, progress: float) -> float:
     if progress >= config.restore_curriculum:
         return 1.0
     return 0.2 + 0.8 * progress / config.restore_curriculum
+
+
+def own_return_in_words(reward: str, episodes: Sequence[Episode]) -> str:
+    """`few_sessions -20.1 ± 0.3`."""
+    name, last = reward.rpartition(":")[2], interval([episode.own for episode in episodes])
+    reach = "" if last["high"] is None else f" ± {last['high'] - last['mean']:.3g}"
+    return f"{name} {last['mean']:.4g}{reach}"
 
 
 # --- how well episodes followed their order of repair, and whether that is enough ----------------

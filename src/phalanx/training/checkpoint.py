@@ -12,11 +12,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from phalanx.arrays_file import ArraysFile, BadArrays, Declared, open_arrays
+from phalanx.cage2.scenario.packed import is_packed
 from phalanx.errors import CheckpointError
 from phalanx.learn.rollout import Array, Arrays, Facts
 from phalanx.settings.fields import LONGEST_LIST, LONGEST_TEXT
@@ -35,7 +36,7 @@ MOST_SETTINGS = 1000
 _MEMBER = re.compile(
     r"facts|digest|theta|adam_mean|adam_square|prices|lessons|weights_[\w.]{1,200}|exp_avg(_sq)?_\d{1,6}"
     r"|(obs|return)_(count|mean|var)"
-    r"|sampler_(\d{1,6}_)?(nets|memories|odds|infected|next_obs|condition|conducts|belief_\w{1,20})",
+    r"|sampler_(\d{1,6}_)?(nets|memories|odds|infected|next_obs|condition|conducts|own_returns|belief_\w{1,20})",
     re.ASCII,
 )
 
@@ -152,7 +153,7 @@ def _check_digest(file: ArraysFile) -> None:
 
 
 def _digest(
-    declared: Mapping[str, Declared], numbers: Iterable[tuple[str, Iterable[Any]]]
+    declared: Mapping[str, Declared], numbers: Iterable[tuple[str, Iterable[bytes | memoryview]]]
 ) -> bytes:
     """One for all names, kinds, shapes and numbers."""
     total = hashlib.sha256()
@@ -180,7 +181,7 @@ def _checked_facts(text: bytes) -> Facts:
     return facts
 
 
-def _refuse(constant: str) -> Any:
+def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is no number")
 
 
@@ -207,8 +208,8 @@ def _is_episode(value: object) -> bool:
     rights = [kinds[kind] for kind in Episode.__annotations__.values()]
     return (
         isinstance(value, list)
-        and len(value) == len(rights)
-        and all(is_right(one) for is_right, one in zip(rights, value, strict=True))
+        and len(value) in (len(rights) - 1, len(rights))  # once there were no own returns
+        and all(is_right(one) for is_right, one in zip(rights, value, strict=False))
     )
 
 
@@ -226,6 +227,7 @@ def _is_table(
 
 
 _FACTS: dict[str, Callable[[object], bool]] = {
+    "scenario": is_packed,
     "config": lambda value: _is_table(value, _is_setting),
     "tables": lambda value: _is_table(value, _is_count, TABLES),
     "seconds": lambda value: _is_table(value, _is_number) and is_split(value),

@@ -17,6 +17,10 @@ UPDATES = {
         "the same for one kind of episode: one column for each attacker on CAGE-2, else one column "
         "named after the environment"
     ),
+    "own_return": (
+        "with `--reward`: mean return of these episodes under your own reward, every turn as your "
+        "function gives it; `return` stays the game's"
+    ),
     "workflow": "with `--workflow`: the order of repair, or all",
     "alignment": (
         "with `--workflow`: mean reward of an episode for following its order; not in `return`"
@@ -72,6 +76,7 @@ EPISODES = {
     "kind": "the attacker on CAGE-2, else the environment",
     "length": "its steps; on CAGE-2, turns",
     "return": "the sum of the game's rewards",
+    "own_return": "with `--reward`: the sum of your own rewards",
     "workflow": "with `--workflow`: number of the order that it was to follow, from 0 to 119",
     "fixes": "with `--workflow`: Removes and Restores",
     "compliant": "with `--workflow`: fixes that followed the order",
@@ -121,6 +126,10 @@ SUMMARY = {
     "peak_memory_mb": "highest memory of the process and its children, added up",
     **{
         f"returns.*.{name}": f"the last episodes, all of them and by kind: {words}"
+        for name, words in _INTERVAL.items()
+    },
+    **{
+        f"own_return.{name}": f"with `--reward`: returns under it, last episodes: {words}"
         for name, words in _INTERVAL.items()
     },
     "workflow": "with `--workflow`: the order of repair, or all",

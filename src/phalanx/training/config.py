@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from phalanx.agents import AGENTS
-from phalanx.cage2.registration import CAGE2_ENVS
 from phalanx.cage2.rules.scenario import DEFAULT_RULES
+from phalanx.cage2.scenario.names import as_named
 from phalanx.cage2.settings import (
     DEFAULT_PRIOR,
     DEFAULT_RED_AGENTS,
@@ -17,6 +17,7 @@ from phalanx.cage2.settings import (
     OBSERVATIONS,
     ORIGINAL_RED_AGENTS,
     original_red_agent_weights,
+    prior_weights,
     red_agent_weights,
     rule_set_number,
 )
@@ -28,7 +29,6 @@ from phalanx.settings.fields import (
     Above,
     FolderName,
     OneOf,
-    Only,
     OrWord,
     Within,
     by_env,
@@ -36,46 +36,31 @@ from phalanx.settings.fields import (
     section,
     values_of,
 )
+from phalanx.training.effects import (
+    BELIEF,
+    BUILT_IN,
+    CAGE2,
+    GAME,
+    GATE,
+    IMPALA,
+    IN_STEP,
+    NO_STEPS,
+    NORMALISED,
+    NOT_A3C,
+    POOL,
+    POOL_OR_RAY,
+    RAY,
+    SAMPLERS,
+    WORKERS,
+    WORKFLOW,
+)
+from phalanx.training.scenario_config import checked_scenario
 from phalanx.training.teacher_config import TeacherConfig
 
 MAX_NETWORKS = 100_000_000
 MOST_LAYERS = 16
 NOT_SAVED = ("resume", "config", "output_dir", "name", "track", "quiet")  # each run has its own
 TASKS = {"continuous", "images"}  # with defaults of their own for ppo
-# When a setting has an effect:
-RAY = Only("--runner ray", lambda run: run.runner == "ray")
-POOL = Only("environments other than the compiled cage2", lambda run: run.env != "cage2")
-POOL_OR_RAY = Only(
-    "environments other than the compiled cage2, or --runner ray",
-    lambda run: run.env != "cage2" or run.runner == "ray",
-)
-WORKERS = Only(
-    "environments other than the compiled cage2",
-    lambda run: run.env != "cage2" or run.num_envs_per_worker is not None,
-)
-CAGE2 = Only("the compiled cage2", lambda run: run.env == "cage2")
-GAME = Only("cage2 and cyborg", lambda run: run.env in ("cage2", "cyborg"))
-BELIEF = Only("--observation belief", lambda run: run.observation == "belief")
-IMPALA = Only("--algo impala", lambda run: run.algo == "impala")
-NOT_A3C = Only("--algo ppo and impala", lambda run: run.algo != "a3c")
-NORMALISED = Only(
-    "environments other than CAGE-2, with --algo ppo and impala",
-    lambda run: run.env not in CAGE2_ENVS and run.algo != "a3c",
-)
-IN_STEP = Only(
-    "--algo ppo without --wait-for", lambda run: run.algo == "ppo" and run.wait_for == "all"
-)
-SAMPLERS = Only(
-    "--algo impala on cage2, or --runner ray",
-    lambda run: run.runner == "ray" or (run.algo == "impala" and run.env == "cage2"),
-)
-WORKFLOW = Only("--workflow", lambda run: run.workflow is not None)
-GATE = Only(
-    "--workflow with --alignment gate",
-    lambda run: run.workflow is not None and run.alignment == "gate",
-)
-BUILT_IN = Only("the built-in networks", lambda run: run.network is None)
-NO_STEPS = Only("runs without --total-steps", lambda run: run.total_steps is None)
 
 
 @checked
@@ -101,7 +86,16 @@ class TrainConfig(TeacherConfig):
     """what the actor sees: bits (the 52), history (and what blue remembers), memory (more of it),
     belief (the exact chances of what is hidden); truth is what no defender can see"""
 
+    scenario: Annotated[str, GAME] = "cage2"
+    """network: cage2, a file (docs/scenarios.md), or many, of which each episode draws its own: a
+    folder of files, or random:seed=1,users=3-8"""
+
     section("game", rarely=True)
+    reward: Annotated[str | None, CAGE2] = None
+    """a reward of your own, file.py:function (docs/scenarios.md); returns stay the scenario's,
+    those under your reward are logged as own_return"""
+    green: Annotated[float | None, Within(0, 1), GAME] = None
+    """the chance that green acts in a turn: 1 is the original's GreenAgent; none if not given"""
     prior: Annotated[str, BELIEF] = DEFAULT_PRIOR
     """attackers that a belief expects, and how likely each is before anything is seen"""
     actions: Annotated[str, OneOf("useful", "all"), CAGE2] = "useful"
@@ -193,7 +187,8 @@ class TrainConfig(TeacherConfig):
     pg_rho_bar: Annotated[float, Above(0, 1e6), IMPALA] = 1.0
     """impala: bound of the importance weights of the policy's gradient"""
     network: str | None = None
-    """a torch network of your own, as module:factory; see docs/recipes/own-network.md"""
+    """hosts: weights are shared over hosts, for any network (docs/random-networks.md); or a torch
+    network of your own, as module:factory (docs/recipes/own-network.md)"""
     learner: Annotated[str, OneOf("auto", "compiled", "torch")] = "auto"
     """compiled: fused kernels on the CPU; torch: plain autograd, for cuda and your own networks"""
     device: Annotated[str, OneOf("auto", "cpu", "cuda")] = "auto"
@@ -309,7 +304,7 @@ class TrainConfig(TeacherConfig):
             )
         known = original_red_agent_weights if self.env == "cyborg" else red_agent_weights
         known(self.red_agent)
-        red_agent_weights(self.prior)
+        prior_weights(self.prior)
         rule_set_number(self.rules)
         module, colon, factory = self.env_name.partition(":")
         if not module or (colon and not factory):
@@ -318,6 +313,7 @@ class TrainConfig(TeacherConfig):
                 "or module:factory"
             )
         self._check_runner()
+        object.__setattr__(self, "scenario", checked_scenario(self))
         if self.workflow not in (None, "all"):
             parse_order(str(self.workflow))
         if self.workflow is not None and self.env != "cage2":
@@ -349,7 +345,7 @@ class TrainConfig(TeacherConfig):
         chosen = {n: choices[n].get(kind, choices[n]["other"]) for n in self.left_open}
         return dataclasses.replace(self, **chosen)
 
-    def default_by_env(self, choices: Mapping[str, Any]) -> Any:
+    def default_by_env(self, choices: Mapping[str, Any]) -> object:
         pair = choices.get(self.algo, (choices["cage2"], choices["other"]))
         return pair[0] if self.env == "cage2" else pair[1]
 
@@ -385,10 +381,11 @@ class TrainConfig(TeacherConfig):
         steps = self.total_steps or int(self.total_episodes or 0) * self.horizon
         return max(1, -(-steps // (int(self.num_envs) * self.update_steps)))
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """The settings as plain values, as config.yaml has them."""
         lists = {"hidden": list(self.hidden), "condition": list(self.condition)}
-        return values_of(self, but=NOT_SAVED) | lists | {"env": self.env_name}
+        words = {"env": self.env_name, "scenario": as_named(self.scenario)}
+        return values_of(self, but=NOT_SAVED) | lists | words
 
     @property
     def env_name(self) -> str:

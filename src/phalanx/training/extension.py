@@ -43,9 +43,9 @@ class Extension:
         """What summary.json says of the last episodes."""
         return {}
 
-    def in_words(self, episodes: Sequence[Episode]) -> str:
-        """The same for the progress line."""
-        return ""
+    def in_words(self, episodes: Sequence[Episode]) -> dict[str, str]:
+        """The same for whoever watches: lines by their label."""
+        return {}
 
     def save(self) -> Arrays:
         """Its part of a checkpoint."""

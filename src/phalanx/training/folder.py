@@ -307,7 +307,7 @@ def read_table(folder: Path | str, name: str = "updates") -> Columns:
     return {name: _as_numbers(np.array([row[k] for row in rows])) for k, name in enumerate(names)}
 
 
-def _as_numbers(words: npt.NDArray[np.str_]) -> npt.NDArray[Any]:
+def _as_numbers(words: npt.NDArray[np.str_]) -> npt.NDArray[np.generic]:
     for kind in (np.int64, np.float64):
         try:
             return words.astype(kind)

@@ -11,6 +11,8 @@ from pathlib import Path
 from types import FrameType
 
 from phalanx.agents import AGENTS, agent_path
+from phalanx.cage2.scenario.names import CAGE2_NAME, short_name
+from phalanx.cage2.scenario.packed import unpack
 from phalanx.compiled.rule import compile_s
 from phalanx.configs import ZOO
 from phalanx.display import progress_display, span
@@ -21,9 +23,10 @@ from phalanx.settings.fields import without_effect
 from phalanx.training.checkpoint import last_checkpoint, read_facts
 from phalanx.training.config import TrainConfig
 from phalanx.training.folder import RunFolder, open_new
-from phalanx.training.on_cage2 import check_memory
+from phalanx.training.going_on import check_same_settings, elapsed_before
+from phalanx.training.on_cage2 import check_memory, with_attackers
 from phalanx.training.recipe import Network, choose_num_envs, compile_cage2, compile_networks
-from phalanx.training.run import Run, check_same_settings, elapsed_before
+from phalanx.training.run import Run
 from phalanx.training.schedules import progress_of
 from phalanx.training.teacher import name_of, open_teacher
 from phalanx.training.trackers import Tracker, check_tracker
@@ -57,6 +60,7 @@ def train(
             f"there is no run with a checkpoint in {config.resume}; give a run folder to --resume"
         )
     if config.resume is None:
+        config = with_attackers(config)
         start, teaching = find_start(config.start_from), open_teacher(config, teacher)
         folder = open_new(config.output_dir, config.name)
     else:
@@ -143,6 +147,8 @@ def _check_that_it_can_go_on(config: TrainConfig, folder: RunFolder) -> TrainCon
         config = dataclasses.replace(config, num_envs=had["num_envs"])
     config = dataclasses.replace(config, **{n: had[n] for n in config.left_open if n in had})
     check_same_settings(folder.path, config, facts)
+    its_own = unpack(facts.get("scenario", {}), config.scenario)
+    config = dataclasses.replace(config, scenario=its_own)
     updates, episodes, steps = (
         int(facts.get(name, 0)) for name in ("updates", "episodes", "steps")
     )
@@ -219,8 +225,9 @@ def opening(run: Run) -> str:
     budget = f"{c.total_steps:,} steps" if c.total_steps else f"{c.total_episodes:,} episodes"
     limit = "" if c.duration is None else f", at most {span(3600 * c.duration)}"
     after = f"; goes on after update {run.updates:,}" if run.updates else ""
+    env = c.env_name if c.scenario == CAGE2_NAME else f"scenario {short_name(c.scenario)}"
     return (
-        f"training with {c.algo} on {c.env_name}{against}, {c.num_envs:,} environments, {budget}"
+        f"training with {c.algo} on {env}{against}, {c.num_envs:,} environments, {budget}"
         f"{limit}; run folder {run.folder.path}{after}"
     )
 

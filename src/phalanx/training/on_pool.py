@@ -90,12 +90,14 @@ def open_networks(
         actor, device = CompiledActor(policy.copy()), "cpu"
     else:
         import_torch(config)
+        from torch.nn import Module
+
         from phalanx.learn.torch.heads import TorchActor, head_for
         from phalanx.learn.torch.networks import EnvNetwork, build_own_network, find_device
         from phalanx.learn.torch.stepper import TorchStepper
 
         head, place = head_for(action_space), find_device(config.device)
-        module: Any
+        module: Module
         if network is None:
             module = EnvNetwork(obs_space, action_space, config.hidden, config.first_deviation)
         else:
@@ -157,6 +159,7 @@ def env_of(config: TrainConfig) -> Any:
     """What the pool is to build."""
     if config.env != "cyborg":
         return config.env
-    factory: Any = partial(CyborgEnv, **game_of(config))
+    game = {name: value for name, value in game_of(config).items() if name != "scenario"}
+    factory: Any = partial(CyborgEnv, **game)
     factory.__qualname__ = config.env
     return factory

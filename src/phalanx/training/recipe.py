@@ -23,6 +23,7 @@ from phalanx.learn.rollout import Rollout, columns_of, empty_rollout
 from phalanx.machine import count_cores
 from phalanx.training.config import TrainConfig
 from phalanx.training.extension import Extension
+from phalanx.training.scenario_config import HOSTS
 from phalanx.training.sources import Ahead, InStep
 
 Settings = TypeVar("Settings", PPOSettings, ImpalaSettings)
@@ -193,7 +194,7 @@ def _learn(learner: PPO | Impala, rollout: Rollout) -> None:
 def plain_is_asked(config: TrainConfig, network: Network | None) -> bool:
     """Whether something needs plain torch instead of the compiled networks."""
     asked = config.learner == "torch" or config.compile or config.device == "cuda"
-    return asked or network is not None
+    return asked or network is not None or config.network == HOSTS
 
 
 def import_torch(config: TrainConfig) -> None:
@@ -208,7 +209,7 @@ def import_torch(config: TrainConfig) -> None:
 
 def game_of(config: TrainConfig) -> dict[str, Any]:
     """The game that a run on CAGE-2 plays, as whoever opens one takes it."""
-    names = ("red_agent", "horizon", "rules", "observation", "prior")
+    names = ("red_agent", "horizon", "rules", "observation", "prior", "green", "scenario")
     return {name: getattr(config, name) for name in names}
 
 
@@ -239,7 +240,7 @@ def open_learner(config: TrainConfig, stepper: Stepper) -> PPO | Impala:
 
 def find_network(name: str | None) -> Network | None:
     """`module:factory`, where factory(obs_size, truth_size, num_actions) makes a torch module."""
-    return None if name is None else find_named("--network", name)
+    return None if name in (None, HOSTS) else find_named("--network", str(name))
 
 
 def settings_of(kind: type[Settings], config: TrainConfig) -> Settings:

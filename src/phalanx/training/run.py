@@ -6,20 +6,20 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 
+from phalanx.cage2.scenario.packed import pack
 from phalanx.envs.faults import Fault
 from phalanx.errors import CheckpointError, RunError
 from phalanx.learn.rollout import Arrays, Facts, Rollout, columns_of
-from phalanx.settings.fields import check_same
 from phalanx.stopwatch import IDLE, LEARNING, LOGGING, WAITING, Stopwatch, difference
 from phalanx.training import checkpoint
 from phalanx.training.config import TrainConfig
 from phalanx.training.folder import RunFolder
+from phalanx.training.going_on import check_same_settings, elapsed_before
 from phalanx.training.recipe import Network, open_recipe
 from phalanx.training.saved_networks import as_flags, misfits
 from phalanx.training.saved_run import RunTables
@@ -27,14 +27,10 @@ from phalanx.training.schedules import entropy_weight_at, learning_rate_at, prog
 from phalanx.training.sources import InStep, Replay
 from phalanx.training.summary import summary
 from phalanx.training.teacher import Taught, is_taught
-from phalanx.training.teacher_config import TeacherConfig
 from phalanx.training.time_split import barriers_s, old_split_as_new
 from phalanx.training.trackers import Tracker
 from phalanx.training.update_record import Episode, UpdateRecord, episodes_of, mean
 
-BUDGET = ("total_episodes", "total_steps", "duration")
-PLACES = ("num_threads", "num_workers", "ray_address", "cpus_per_sampler")  # where it is computed
-MAY_CHANGE = (*BUDGET, *PLACES, "checkpoint_every", "step_timeout", "max_restarts")
 LONGEST_TEXT = 50_000  # of a traceback: readers of CSV have a limit
 FAULT_COLUMNS = ("update", "env", "worker", "exit_code", "signal", "lost", "what", "traceback")
 EPISODE_COLUMNS = ("update", "env", "kind", "length", "return")
@@ -58,6 +54,7 @@ class Run(RunTables):
         self.workers = self.source if config.algo == "a3c" else None
         replayed = config.replay if config.algo == "impala" else 0
         self.replay = Replay(replayed, REPLAYED, np.random.default_rng([config.seed, 3]))
+        self._scenario = pack(config.scenario)  # it goes with the policy
         self.updates = self.episodes = self.steps = self.dropped_steps = 0
         self.lags: Counter[int] = Counter()
         self.rollouts: Counter[str] = Counter()  # learnt from, or dropped because too old
@@ -306,6 +303,7 @@ class Run(RunTables):
         facts |= {
             **{name: getattr(self, name) for name in (*COUNTED, "seconds")},
             "config": self.config.as_dict(),
+            "scenario": self._scenario,
             "elapsed_s": self.elapsed_s,
             "recent": list(self.recent),
             "tables": {name: self.folder.table(name).size() for name in checkpoint.TABLES},
@@ -385,15 +383,3 @@ class Run(RunTables):
 
 # What a checkpoint of other networks, or one that somebody has made up, makes a learner raise.
 _UNFIT = (KeyError, TypeError, ValueError, OverflowError, AttributeError, IndexError, RuntimeError)
-
-
-def elapsed_before(facts: Facts) -> float:
-    """Seconds of training that a checkpoint has behind it."""
-    return float(facts.get("elapsed_s", sum(facts.get("seconds", {}).values())))
-
-
-def check_same_settings(folder: Path, config: TrainConfig, facts: Facts) -> None:
-    """Refuse to continue a run with other settings than it was begun with."""
-    before = {item.name: item.default for item in fields(TeacherConfig)}  # runs without a teacher
-    saved = before | facts.get("config", {})
-    check_same(folder, config.as_dict(), saved, MAY_CHANGE, "trained")

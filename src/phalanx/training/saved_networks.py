@@ -9,12 +9,13 @@ import numpy as np
 from gymnasium import spaces
 
 from phalanx.arrays_file import Declared
+from phalanx.cage2.scenario.packed import scenario_of
 from phalanx.envs.layout import AnySpace
 from phalanx.errors import CheckpointError
 from phalanx.learn.compiled.actor import count_outputs
 from phalanx.learn.compiled.mlp import weight_count
 from phalanx.learn.normalise import SEEN
-from phalanx.learn.rollout import Array, Facts
+from phalanx.learn.rollout import Actor, Array, Facts
 from phalanx.training.checkpoint import LEARNT, load_checkpoint, read_facts
 from phalanx.training.config import TrainConfig
 from phalanx.training.on_pool import can_be_compiled, open_networks, sees_normalised
@@ -25,6 +26,7 @@ Shaped = Mapping[str, Declared | Array]
 MINIBATCH = 256  # rows that a learner makes room for
 SIZED = (
     "env",
+    "scenario",
     "observation",
     "hidden",
     "condition",
@@ -38,9 +40,9 @@ SIZED = (
 def saved_config(path: Path, facts: Facts) -> TrainConfig:
     """The settings that a checkpoint was trained with."""
     try:
-        saved: Any = facts["config"]
+        saved = facts["config"]
         _needed = [saved[name] for name in ("observation", "hidden", "actions", "critic_truth")]
-        return TrainConfig(**NOT_SAVED_ONCE | saved)
+        return TrainConfig(**NOT_SAVED_ONCE | saved | {"scenario": scenario_of(facts)})
     except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
         raise CheckpointError(
             f"{path} is no policy of a training run, or of another version of phalanx ({error})"
@@ -53,7 +55,7 @@ def load_networks(
     obs_space: AnySpace,
     action_space: AnySpace,
     network: Network | None,
-) -> tuple[Any, Any]:
+) -> tuple[Actor, Any]:
     """The actor and stepper of a run in worker processes, with what it has learnt."""
     _, declared = read_facts(path)
     config = replace(config, num_threads=1, minibatch_size=MINIBATCH)  # nothing is learnt here

@@ -6,7 +6,6 @@ each turn: continued, a run plays them again and has its lessons back, whoever t
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +16,7 @@ from phalanx.errors import ConfigError
 from phalanx.importing import GIVEN
 from phalanx.learn.lessons import Lessons, teach
 from phalanx.learn.ppo import PPO
-from phalanx.learn.rollout import Arrays
+from phalanx.learn.rollout import Array, Arrays
 from phalanx.machine import total_memory
 from phalanx.training.config import TrainConfig
 from phalanx.training.on_cage2 import chosen_actions, policy_sizes
@@ -110,9 +109,10 @@ def watch(config: TrainConfig, actions: Actions) -> Lessons:
     turns, episodes = actions.shape
     seed, threads = teacher_seed(config), config.num_threads
     batch = Batch(episodes, **game_of(config), seed=seed, num_threads=threads, same_step=False)
-    useful, told = chosen_actions(config.actions), np.array(config.condition, np.float32)
+    useful = chosen_actions(config, batch.worlds)
+    told = np.array(config.condition, np.float32)
     condition = np.tile(told, (episodes, 1))
-    parts: list[tuple[Any, ...]] = []
+    parts: list[tuple[Array, ...]] = []
     for turn in range(turns):
         masks, played = batch.action_masks() & useful, actions[turn].astype(np.int64)
         known = np.where(useful[played] | (played != ACTION_MONITOR), played, ACTION_SLEEP)

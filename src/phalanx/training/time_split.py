@@ -26,7 +26,7 @@ def old_split_as_new(seconds: Mapping[str, float]) -> Split:
     return {_ONCE.get(part, part): spent for part, spent in seconds.items()}
 
 
-def barriers_s(stepper: Any) -> float:
+def barriers_s(stepper: object) -> float:
     """Seconds that a learner's leading thread has waited for its others so far."""
     team = getattr(getattr(stepper, "inner", stepper), "team", None)
     return 0.0 if team is None else float(team.waited_s())
@@ -71,7 +71,7 @@ def _threads_of(run: "Run") -> Iterator[tuple[str, Split]]:
             yield f"thread {k}", {LEARNING: busy_s}
 
 
-def _helpers_of_sampler(sampler: Any, learners: Any, whose: str) -> Iterator[tuple[str, Split]]:
+def _helpers_of_sampler(sampler: Any, learners: object, whose: str) -> Iterator[tuple[str, Split]]:
     """The threads that play along in the compiled game; if they learn too, what is left is that."""
     if not hasattr(sampler, "spent_s"):
         return

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from types import ModuleType
 
 from phalanx.errors import MissingError
 
@@ -31,7 +31,7 @@ class Tracker:
 
     def __init__(self, name: str, run_name: str, settings: Mapping[str, object]) -> None:
         self.name, self.failure = name, ""
-        self._module: Any = None
+        self._module: ModuleType | None = None
         project = os.environ.get("WANDB_PROJECT", PROJECT)
         self._do(self._begin, project=project, name=run_name, config=dict(settings))
 

@@ -27,6 +27,8 @@ class Episode(NamedTuple):
     """fixes that followed it"""
     alignment: float = 0.0
     """reward for that; not part of the return"""
+    own: float = 0.0
+    """its return under a reward of the user's own, if there is one"""
 
 
 class UpdateRecord(NamedTuple):
@@ -62,10 +64,14 @@ def episodes_of(rollout: Rollout, kinds: Sequence[str], first_env: int = 0) -> l
     returns = np.round(r.returns[ended].astype(np.float64), 4)  # more would be noise: of 32 bits
     kinds_of, lengths, noted = (part[ended].tolist() for part in (r.kinds, r.lengths, notes))
     columns = kinds_of, lengths, returns.tolist(), noted
-    return [
+    episodes = [
         Episode(first_env + env, kinds[kind], length, total, *noted)
         for env, kind, length, total, noted in zip(ended[1].tolist(), *columns, strict=True)
     ]
+    if r.own_returns.shape[2] == 0:
+        return episodes
+    own = r.own_returns[..., 0][ended].tolist()
+    return [one._replace(own=total) for one, total in zip(episodes, own, strict=True)]
 
 
 def added_up(records: Sequence[UpdateRecord]) -> UpdateRecord:

@@ -51,7 +51,8 @@ class Facts(NamedTuple):
     """that the returns are of"""
     split: str
     samplers: str
-    compliance: str
+    added: dict[str, str]
+    """by the game: lines by their label"""
     warnings: tuple[str, ...]
 
 
@@ -153,8 +154,7 @@ class TrainingView:
         lines.append(_labelled("speed", f"{_speed(f.speed)} {f.unit}/s · {f.split}"))
         if f.samplers:
             lines.append(_labelled("samplers", f.samplers))
-        if f.compliance:
-            lines.append(_labelled("workflow", f.compliance))
+        lines += [_labelled(label, words) for label, words in f.added.items()]
         lines += [_labelled("warning", one, "yellow") for one in f.warnings]
         return Group(first, *lines)
 
@@ -168,7 +168,8 @@ class TrainingView:
         words += [f"{one.kind} {one.mean:.1f}" for one in f.returns]
         if f.returns and math.isfinite(reach := _reach(f)):
             words.append(f"± {reach:.1f}")
-        words += [f.compliance, f.split.replace(" · ", "  "), self._left(f), *f.warnings]
+        words += f.added.values()
+        words += [f.split.replace(" · ", "  "), self._left(f), *f.warnings]
         return "  ".join(filter(None, words))
 
     def in_cell(self) -> str:
@@ -179,7 +180,7 @@ class TrainingView:
             "return": _returns_in_words(f) if f.returns else "",
             "speed": f"{_speed(f.speed)} {f.unit}/s · {f.split}",
             "samplers": f.samplers,
-            "workflow": f.compliance,
+            **f.added,
             "warning": "; ".join(f.warnings),
         }
         cells = "".join(

@@ -7,7 +7,6 @@ import traceback
 import typing
 from collections.abc import Callable
 from types import UnionType
-from typing import Any
 
 from anyio import to_thread
 from starlette.exceptions import HTTPException
@@ -123,7 +122,7 @@ async def our_mistake(_request: Request, error: Exception) -> Response:
     return as_json({"error": "phalanx made a mistake; the terminal it runs in says which"}, 500)
 
 
-HANDLERS: dict[object, Any] = {
+HANDLERS = {
     PhalanxError: our_error,
     HTTPException: http_error,
     OSError: our_mistake,

@@ -12,9 +12,10 @@ from urllib.parse import parse_qs
 
 from phalanx.show.drawing.page import asset
 
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Message = MutableMapping[str, Any]  # as ASGI has them
+Scope = Message
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 MOST_BYTES = 64 * 1024  # of a request's body
@@ -117,7 +118,7 @@ class Guard:
     def _marked(self, send: Send, by_address: bool) -> Send:
         """The same, with our headers, and with the cookie if the address held the token."""
 
-        async def marked(message: MutableMapping[str, Any]) -> None:
+        async def marked(message: Message) -> None:
             if message["type"] == "http.response.start":
                 own = list(message.get("headers", []))
                 names = {name.lower() for name, _value in own}

@@ -18,7 +18,7 @@ MOST_KEPT = 12  # results; each has a megabyte at most
 WAITING, AT_WORK, READY, FAILED, GIVEN_UP = "waiting", "working", "ready", "failed", "given up"
 
 Tell = Callable[[float, str], None]  # share that is done, and what is being done
-Work = Callable[[Tell], Any]
+Work = Callable[[Tell], object]
 
 
 class GaveUp(Exception):

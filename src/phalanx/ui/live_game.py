@@ -3,6 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from phalanx.cage2.env import Cage2Env
@@ -16,7 +17,13 @@ from phalanx.cage2.rules.scenario import (
     VERB_OF_ACTION,
     VERBS,
 )
-from phalanx.cage2.settings import checked_seed, red_agent_weights, rule_set_number, whole
+from phalanx.cage2.settings import (
+    checked_seed,
+    red_agent_weights,
+    refuse_own,
+    rule_set_number,
+    whole,
+)
 from phalanx.show.replay.trajectory import Recorder
 
 MOST_TURNS = 500  # that anybody would play by hand
@@ -36,7 +43,8 @@ class GameSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        red_agent_weights(self.red_agent)
+        for name in red_agent_weights(self.red_agent):
+            refuse_own(name, "a page names no code; play against it by phalanx replay")
         rule_set_number(self.rules)
         checked_seed(self.seed)
         whole("horizon", self.horizon, 1, MOST_TURNS, f"a whole number from 1 to {MOST_TURNS}")
@@ -55,9 +63,9 @@ class LiveGame:
         self.settings = settings
         self._env = Cage2Env(**asdict(settings))
         bits, _info = self._env.reset()
-        self.bits: list[npt.NDArray[Any]] = [bits]
+        self.bits: list[npt.NDArray[np.float32]] = [bits]
         """float32 [52]: what blue was shown at first, and after each turn"""
-        self.nets: list[Any] = [self._env.batch.nets[0].copy()]
+        self.nets: list[np.void] = [self._env.batch.nets[0].copy()]
         """the records of the game: as it began, and after each turn"""
         self.actions: list[int] = []
         self.opened: int | None = None

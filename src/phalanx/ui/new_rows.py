@@ -5,7 +5,7 @@ import os
 import stat
 import zlib
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from phalanx.system import AT_ONCE, NO_LINK
 
@@ -55,14 +55,14 @@ def new_rows(path: Path, at: str = "", most_bytes: int = MOST_BYTES) -> NewRows:
         return NewRows(names, _numbers(whole, len(names)), _position(file, end), anew, more)
 
 
-def _position(file: Any, end: int) -> str:
+def _position(file: BinaryIO, end: int) -> str:
     """A place in a file, and what stands before it."""
     start = max(0, end - LOOK_BACK)
     file.seek(start)
     return f"{end}-{zlib.crc32(file.read(end - start)):08x}"
 
 
-def _known_position(file: Any, at: str) -> int | None:
+def _known_position(file: BinaryIO, at: str) -> int | None:
     """The place that was meant, if the same still stands before it."""
     word = at.partition("-")[0]
     if not (word.isascii() and word.isdigit() and len(word) < 19):

@@ -5,8 +5,9 @@ from pathlib import Path
 
 from phalanx.agents import AGENTS
 from phalanx.cage2.defenders import DEFENDERS
+from phalanx.cage2.settings import refuse_own
 from phalanx.errors import ConfigError, choices
-from phalanx.play.players import open_players, remarks
+from phalanx.play.players import check_there, open_players, remarks
 from phalanx.show.replay.config import ReplayConfig
 from phalanx.show.replay.replay import Replay, record_plays
 from phalanx.ui.jobs import Jobs, Tell
@@ -38,6 +39,7 @@ class Replays:
         """An episode of one defender, or of two on the same dice."""
         if of > MOST_EPISODES:
             raise ConfigError(f"pick one of {MOST_EPISODES:,} episodes at most")
+        refuse_own(red_agent, "a page names no code; use phalanx replay --red-agent")
         given = [name for name in (policy, compare) if name]
         targets = [self._target(name) for name in given]
         shown = dict(zip(targets, (name.removeprefix(OF_RUNS) for name in given), strict=True))
@@ -85,10 +87,12 @@ def _replayed(config: ReplayConfig, names: dict[str, str], tell: Tell) -> Replay
     """names: of runs in the list; where they lie on this machine is nobody's business."""
     tell(0.0, "Setting up")
     players = [replace(one, name=names[one.name]) for one in open_players(config.played)]
+    check_there(players, config.played.scenario)
 
     def heard(what: str, done: int, total: int, note: str = "") -> None:
         tell(share_of(what, done, total), f"{what[:1].upper()}{what[1:]} {note}".strip())
 
     told = record_plays(config, players, heard)
-    said = "; ".join(filter(None, [told.picked, *remarks(players, config.played.rules)]))
+    trained_elsewhere = remarks(players, config.played.rules, config.played.scenario)
+    said = "; ".join(filter(None, [told.picked, *trained_elsewhere]))
     return Replay(told.trajectory, said)

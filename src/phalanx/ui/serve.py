@@ -11,10 +11,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
-from typing import Any
+from typing import TYPE_CHECKING
 
 from phalanx.errors import ConfigError, MissingError
 from phalanx.ui.config import UiConfig
+
+if TYPE_CHECKING:
+    import uvicorn
 
 LOOPBACK = "127.0.0.1"
 AT_ONCE = 64  # connections; one person's browser has six
@@ -79,7 +82,7 @@ def serving(folder: Path, port: int = 0) -> Iterator[Served]:
         thread.join()
 
 
-def _make_server(folder: Path, token: str, port: int) -> Any:
+def _make_server(folder: Path, token: str, port: int) -> "uvicorn.Server":
     try:
         import uvicorn
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from phalanx.cage2.rules.attackers import ESCALATE, EXPLOIT, RED_ACTIONS, SCAN, SWEEP
 from phalanx.cage2.rules.network import ACTIVE, NAME_KNOWN, RUNNING, TRUE, UNKNOWN
+from phalanx.cage2.rules.red_actions import ESCALATE, EXPLOIT, IMPACT, SCAN, SWEEP, red_action_name
 from phalanx.cage2.rules.scenario import (
     B_LINE,
     DECOYS,
@@ -35,6 +35,7 @@ class Compared:
 
     def __init__(self, scenario: Scenario, world: np.void) -> None:
         self.names, self.world = scenario.host_names, world
+        self.told = [{host.name, *host.addresses, *host.services_told} for host in scenario.hosts]
 
     def moves(
         self, recorded: dict[str, Array], nets: Array, log: Array
@@ -43,7 +44,7 @@ class Compared:
         verbs = self.world["verb_of_action"][recorded["blue"]]
         decoy = (verbs >= FIRST_DECOY) & (verbs < RESTORE)
         placed = np.where(decoy, log["decoy"] != NO_HOST, TRUE)
-        shell = (log["red"] == EXPLOIT) & (nets["succeeded"] == TRUE) & (log["exploit"] != SSH)
+        shell = _is_exploit(log) & (nets["succeeded"] == TRUE) & (log["exploit"] != SSH)
         yield "blue success", recorded["blue_ok"], np.where(verbs == SLEEP, UNKNOWN, placed)
         yield (
             "red move",
@@ -54,7 +55,7 @@ class Compared:
         yield "red success", recorded["red_ok"], nets["succeeded"]
         yield "detection", recorded["detect"], np.where(shell, nets["alert"] != NO_HOST, -1)
         yield "hosts that red is shown", recorded["red_nobs"], self._hosts_shown(nets, log)
-        yield "green's move", recorded["green"], np.zeros(len(nets), np.int64)
+        yield "green's move", recorded["green"], log["green"] + 1
         yield "reward in tenths", recorded["reward10"], -log["cost"]
         yield "observation", recorded["obs"], self._bits(nets)
         yield "agent memory", recorded["mem"], _agent_memory(nets)
@@ -62,7 +63,12 @@ class Compared:
     def state(self, recorded: dict[str, Array], nets: Array) -> Iterator[tuple[str, Array, Array]]:
         """What is true after it."""
         sessions, root = self._members(nets["sessions"]), self._members(nets["root"])
-        kinds = np.where(root, 3, np.where(self._members(nets["removable"]), 2, sessions))
+        if is_own(nets):  # of the oldest session [Q15]; other attackers' are root at once
+            root = self._members(nets["oldest_root"])
+            kinds = np.where(root, 3, np.where(nets["ahead"] > 0, 2, sessions))
+            yield from self._own_state(recorded, nets)
+        else:
+            kinds = np.where(root, 3, np.where(self._members(nets["removable"]), 2, sessions))
         yield "known", recorded["known"], self._members(nets["known"])
         yield "scanned", recorded["scanned"], self._members(nets["scanned"])
         yield "access", recorded["access"], sessions + root
@@ -73,6 +79,16 @@ class Compared:
         yield "hostname known", recorded["hname_known"], self._members(nets["named"])
         yield "subnets known", recorded["subnets_known"], nets["subnets"]
         yield "flags", recorded["misc"].astype(np.int64) & ~PID_REUSED, self._flags(nets)
+
+    def _own_state(
+        self, recorded: dict[str, Array], nets: Array
+    ) -> Iterator[tuple[str, Array, Array]]:
+        """What counts besides where red may hold any number of sessions on a host."""
+        removable = nets["ahead"].astype(np.int64) + nets["behind"]
+        yield "sessions", recorded["n_sess"], removable + nets["stuck"] + nets["rooted"]
+        yield "root sessions", recorded["n_root"], nets["rooted"]
+        yield "removable sessions", recorded["n_sus"], removable
+        yield "system known", recorded["systems"], self._members(nets["systems"])
 
     def _members(self, sets: Array) -> Array:
         """Sets of hosts [N] as 0 or 1 per host [N, hosts]."""
@@ -105,15 +121,16 @@ class Compared:
         genuine = world["meets"][target % len(self.names), chosen] != NOTHING
         answered = (chosen != NO_EXPLOIT) & reached & (lured | genuine)
         attempt = np.where(answered, np.where(chosen == SSH, 1, 2), 0)
-        told = world["read_on"].astype(np.int64) | 1 << np.arange(len(self.names))
+        told = np.array([len(hosts) for hosts in self.told])
         swept = np.bitwise_count(world["hosts_of_subnet"].astype(np.uint64))
         shown = [
             (SWEEP, np.where(worked, swept[target % len(swept)], 0)),
             (SCAN, nets["found_nothing"] == 0),
-            (ESCALATE, np.where(worked, np.bitwise_count(told)[target % len(told)], 0)),
+            (ESCALATE, np.where(worked, told[target % len(told)], 0)),
             (EXPLOIT, np.where(worked, np.where(target == world["start"], 1, 2), attempt)),
         ]
-        return np.select([log["red"] == move for move, _ in shown], [many for _, many in shown], 0)
+        move = np.where(_is_exploit(log), EXPLOIT, log["red"])
+        return np.select([move == one for one, _ in shown], [many for _, many in shown], 0)
 
     def _flags(self, nets: Array) -> Array:
         """The bits of the recording's `misc`."""
@@ -135,6 +152,16 @@ class Compared:
                 whole -= restored[:, host] & (nets["rules"] == LEADERBOARD) & haraka
             flags |= whole << (4 + k)
         return flags
+
+
+def is_own(nets: Array) -> bool:
+    """Whether an attacker of the user's own plays."""
+    return "memory" in (nets.dtype.names or ())
+
+
+def _is_exploit(log: Array) -> Array:
+    """By itself, or as ExploitRemoteService."""
+    return (log["red"] == EXPLOIT) | (log["red"] > IMPACT)
 
 
 def _pairs(first: Array, second: Array) -> Array:
@@ -195,8 +222,7 @@ def _move(scenario: Scenario, move: Array) -> str:
     action, target = (int(part) for part in move)
     names = scenario.subnet_names if action == SWEEP else scenario.host_names
     where = names[target] if 0 <= target < len(names) else "" if target == -1 else str(target)
-    what = RED_ACTIONS[action] if 0 <= action < len(RED_ACTIONS) else f"action {action}"
-    return f"{what} {where}".rstrip()
+    return f"{red_action_name(action)} {where}".rstrip()
 
 
 def _word(name: str, value: int) -> str | int:

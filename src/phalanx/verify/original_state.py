@@ -1,8 +1,15 @@
 """What is true in a game of the original, as numbers: read off its objects, without touching it."""
 
+from collections.abc import Container, Iterable
 from typing import Any
 
-from phalanx.cage2.rules.attackers import RED_ACTIONS
+from phalanx.cage2.rules.red_actions import (
+    FIRST_PREFERRED,
+    FIRST_SINGLE,
+    INVALID,
+    RED_ACTIONS,
+    SWEEP,
+)
 from phalanx.cage2.rules.scenario import EXPLOIT_PORTS, EXPLOITS, NO_EXPLOIT, NO_HOST
 from phalanx.cage2.scenario.images import ROOTS, SERVICE
 from phalanx.cage2.scenario.plan import GOAL, Scenario
@@ -15,14 +22,15 @@ SPOILABLE = ("User3", "User4")  # whose Haraka the recording's flags tell of
 SHELL = "red_reverse_shell"
 MALWARE = 0.9
 MOST_SESSIONS = 32  # that a recorded list has room for
-INVALID = len(RED_ACTIONS)
+GREEN_SCAN = "GreenPortScan"
 USER_STUCK, USER_REMOVABLE, ROOT = 1, 2, 3
 
 
 class OriginalState:
     """One game of the original, in the challenge's wrapper."""
 
-    def __init__(self, game: Any, scenario: Scenario) -> None:
+    def __init__(self, game: Any, scenario: Scenario, is_own: bool = False) -> None:
+        self.is_own = is_own  # whether red is a class of the user's own
         self.names = scenario.host_names
         self.subnets = scenario.subnet_names
         self.controller = game.env.env.env.env.env.environment_controller
@@ -34,7 +42,7 @@ class OriginalState:
         return self.controller.state
 
     @property
-    def _address(self) -> dict[str, Any]:
+    def _address(self) -> dict[str, object]:
         return {name: address for address, name in self.state.ip_addresses.items()}
 
     @property
@@ -70,6 +78,16 @@ class OriginalState:
             "red_ports": [_port_bits(ports[name]) for name in self.names],
             "subnets_known": self._subnets_known(space),
             "misc": self._flags(),
+            **(self._own_facts(kinds) if self.is_own else {}),
+        }
+
+    def _own_facts(self, kinds: list[list[int]]) -> dict[str, list[int]]:
+        """What counts besides where red may hold any number of sessions on a host."""
+        return {
+            "n_sess": [len(ks) for ks in kinds],
+            "n_root": [ks.count(ROOT) for ks in kinds],
+            "n_sus": [ks.count(USER_REMOVABLE) for ks in kinds],
+            "systems": [name in self._first.operating_system for name in self.names],
         }
 
     def _has_malware(self, host: str) -> bool:
@@ -116,7 +134,7 @@ class OriginalState:
         name = type(action).__name__
         address = {str(ip): host for ip, host in self.state.ip_addresses.items()}
         target, exploit = NO_HOST, NO_EXPLOIT
-        if name == RED_ACTIONS[1]:
+        if name == RED_ACTIONS[SWEEP]:
             cidrs = {cidr: k for k, cidr in self.state.subnet_name_to_cidr.items()}
             target = self.subnets.index(cidrs[action.subnet])
         elif hasattr(action, "ip_address"):
@@ -127,7 +145,35 @@ class OriginalState:
         if chosen is not None:
             exploit = EXPLOITS.index(type(chosen).__name__)
         number = RED_ACTIONS.index(name) if name in RED_ACTIONS else INVALID
-        return {"red": number, "red_tgt": target, "exploit": exploit}
+        if name in EXPLOITS:
+            exploit = EXPLOITS.index(name)
+            number = FIRST_SINGLE + exploit
+        preferred = getattr(action, "priority", None)
+        if preferred is not None:
+            number = FIRST_PREFERRED + EXPLOITS.index(preferred.__name__)
+        return {"red": number, "red_tgt": target, "exploit": exploit, "green": self._green_move()}
+
+    def _green_move(self) -> int:
+        """1 and the number of the host that green scanned; 0 if none."""
+        action = self.controller.action.get("Green")
+        is_scan = type(action).__name__ == GREEN_SCAN
+        return 1 + self.names.index(action.hostname) if is_scan else 0
+
+    def session_kinds(self) -> dict[str, dict[int, int]]:
+        """Red's sessions on each host by their numbers, oldest first, and what each is."""
+        return {
+            host: {s.ident: self._kind(host, s) for s in self._sessions(host)}
+            for host in self.names
+        }
+
+    def escalated(self, before: dict[str, dict[int, int]]) -> int:
+        """Which session of a host became root since, as `raise_one_if_any` counts them, or -1."""
+        for host, now in self.session_kinds().items():
+            was = before[host]
+            for position, (ident, kind) in enumerate(was.items()):
+                if kind != ROOT and now.get(ident) == ROOT:
+                    return _place(list(was.values()), position)
+        return -1
 
     def session_ids(self) -> set[int]:
         return set(self.state.sessions["Red"])
@@ -151,6 +197,8 @@ class OriginalState:
     def notes(self) -> list[int]:
         """The six numbers in which recordings keep what the red agent remembers."""
         agent = self.controller.agent_interfaces["Red"].agent
+        if self.is_own:
+            return [0] * 6
         if hasattr(agent, "action_history"):
             done = sum(1 << step for step in agent.action_history)
             return [agent.action, done, 0, 0, 0, 0]
@@ -158,10 +206,10 @@ class OriginalState:
             return [0] * 6
         hosts, cidrs = self.state.ip_addresses, self.state.subnet_name_to_cidr
 
-        def of_addresses(members: Any) -> int:
+        def of_addresses(members: Iterable[object]) -> int:
             return sum(1 << self.names.index(hosts[ip]) for ip in set(members))
 
-        def of_names(members: Any) -> int:
+        def of_names(members: Iterable[str]) -> int:
             return sum(1 << self.names.index(name) for name in set(members))
 
         swept = sum(1 << k for k, n in enumerate(self.subnets) if cidrs[n] in agent.scanned_subnets)
@@ -177,5 +225,16 @@ class OriginalState:
         ]
 
 
-def _port_bits(ports: Any) -> int:
+def _place(kinds: list[int], position: int) -> int:
+    """Of sessions in the order: removable ones ahead, the first stuck one, removable ones behind
+    it, other stuck ones.
+    """
+    ahead = next((k for k, kind in enumerate(kinds) if kind != USER_REMOVABLE), len(kinds))
+    if position <= ahead:
+        return position
+    behind = kinds[ahead:].count(USER_REMOVABLE)
+    return ahead + 1 if kinds[position] == USER_REMOVABLE else ahead + 1 + behind
+
+
+def _port_bits(ports: Container[int]) -> int:
     return sum(1 << k for k, port in enumerate(EXPLOIT_PORTS) if port in ports)

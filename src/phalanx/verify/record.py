@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from phalanx.cage2.cyborg import begin, challenge, installed_rules
+from phalanx.cage2.rules.red_actions import INVALID
 from phalanx.cage2.rules.scenario import (
     CHALLENGE_NAMES,
     DECOYS,
@@ -22,8 +23,11 @@ from phalanx.cage2.rules.scenario import (
 from phalanx.cage2.scenario.attackers import check_attackers
 from phalanx.cage2.scenario.plan import Scenario
 from phalanx.cage2.scenario.read import read_scenario
+from phalanx.errors import ConfigError
 from phalanx.verify.compared import PID_REUSED
+from phalanx.verify.original_images import own_images
 from phalanx.verify.original_state import OriginalState
+from phalanx.verify.traces import Array
 
 SCENARIO_FILE = "scenario.yaml"  # in a folder of recordings
 TRINARY = {"FALSE": 0, "TRUE": 1, "UNKNOWN": 2}
@@ -33,37 +37,50 @@ STATE_TYPES = {"sess": np.uint64, "misc": np.uint8, "subnets_known": np.uint8}
 
 def record(
     file: Path,
-    red_agent: str,
+    red_agent: str | type,
     episodes: int,
     horizon: int,
     out: Path,
     seed: int = 0,
+    green: float | None = None,
     on_episode: Callable[[int], None] = lambda done: None,
 ) -> None:
     """Play the original with this very file, and write what happened into a new folder.
 
+    red_agent: the name of one of its own, or a class with their interface.
+    green: the chance that green acts in a turn, if not what the file says.
     Nothing is written before all games are played.
     """
     scenario = read_scenario(file)
-    check_attackers(scenario, [red_agent])
+    is_own = not isinstance(red_agent, str)
+    if isinstance(red_agent, str):
+        check_attackers(scenario, [red_agent])
+        name = CHALLENGE_NAMES[RED_AGENTS.index(red_agent)]
+    else:
+        name = red_agent.__name__
     rules = installed_rules()
-    game = challenge(red_agent, file)
+    with own_images(file):
+        game = challenge(red_agent, file, green)
     played = []
     for episode in range(episodes):
         policy = BluePolicy(POLICIES[episode % len(POLICIES)], scenario, seed + episode)
-        played.append(_play(game, scenario, policy, horizon, seed + episode))
+        one = _play(game, scenario, policy, horizon, seed + episode, is_own)
+        played += [one] if "st_blue" in one else []
         on_episode(episode + 1)
+    if not played:
+        raise ConfigError(f"{red_agent} has nothing to do on scenario {scenario.name}")
     out.mkdir(parents=True)
     shutil.copyfile(file, out / SCENARIO_FILE)
     if (file.parent / "images" / "images.yaml").is_file():
         shutil.copytree(file.parent / "images", out / "images")
-    name = CHALLENGE_NAMES[RED_AGENTS.index(red_agent)]
-    arrays = _arrays(played, horizon) | {"ep_red": np.full(episodes, RED_AGENTS.index(red_agent))}
+    agents = [name] if is_own else list(CHALLENGE_NAMES)
+    arrays = _arrays(played) | {"ep_red": np.full(len(played), agents.index(name))}
     np.savez_compressed(out / f"{name}.npz", **arrays)
-    (out / "codebook.json").write_text(json.dumps(_codebook(scenario, rules), indent=1) + "\n")
+    codebook = _codebook(scenario, rules, agents) | ({"own_red_agent": name} if is_own else {})
+    (out / "codebook.json").write_text(json.dumps(codebook, indent=1) + "\n")
 
 
-def _codebook(scenario: Scenario, rules: str) -> dict[str, Any]:
+def _codebook(scenario: Scenario, rules: str, agents: list[str]) -> dict[str, object]:
     return {
         "rules": rules,
         "scenario": SCENARIO_FILE,
@@ -71,7 +88,7 @@ def _codebook(scenario: Scenario, rules: str) -> dict[str, Any]:
         "subnets": list(scenario.subnet_names),
         "exploits": list(EXPLOITS),
         "decoy_bits": [decoy.name for decoy in DECOYS],
-        "red_agents": list(CHALLENGE_NAMES),
+        "red_agents": agents,
         "policies": list(POLICIES),
     }
 
@@ -89,7 +106,7 @@ class BluePolicy:
         )
         self.sleep = scenario.action_index("Sleep")
 
-    def act(self, bits: npt.NDArray[Any], target: int) -> int:
+    def act(self, bits: npt.NDArray[np.generic], target: int) -> int:
         """target: the host that red's last move was about, or none."""
         if self.name == "sleep":
             return self.sleep
@@ -111,25 +128,35 @@ class BluePolicy:
 
 
 def _play(
-    game: Any, scenario: Scenario, policy: BluePolicy, horizon: int, seed: int
+    game: Any, scenario: Scenario, policy: BluePolicy, horizon: int, seed: int, is_own: bool
 ) -> dict[str, Any]:
     """One episode: `st_*` by step, `init_*` as it began."""
     bits = np.asarray(begin(game, seed))
-    true = OriginalState(game, scenario)
+    true = OriginalState(game, scenario, is_own)
     begun = {f"init_{name}": value for name, value in true.facts().items()}
-    steps: dict[str, list[Any]] = {}
+    steps: dict[str, list[object]] = {}
     target = -1
-    for _turn in range(horizon):
+    for turn in range(1, horizon + 1):
         action = policy.act(bits, target)
         sessions, suspicious = true.session_ids(), true.suspicious_ids()
-        bits, reward, _done, _info = game.step(action)
+        kinds = true.session_kinds() if is_own else {}
+        try:
+            bits, reward, _done, _info = _step(game, action, turn, is_own)
+        except NotImplementedError:  # Meander has run out of options: the episode ends there
+            break
         bits = np.asarray(bits)
         move, seen = true.move(), true.controller.observation
+        if is_own:
+            if move["red"] == INVALID:
+                raise ConfigError(
+                    f"the attacker played {true.controller.action['Red']} in turn {turn}, which "
+                    "the original does not let red do: it does not know that host or subnet"
+                )
+            move["esc"] = true.escalated(kinds)
         target = -1 if move["red"] == 1 else move["red_tgt"]
         row = {
             "blue": action,
             "blue_ok": TRINARY[seen["Blue"].data["success"].name],
-            "green": 0,
             **move,
             "red_ok": TRINARY[seen["Red"].data["success"].name],
             "red_nobs": len(seen["Red"].data) - 1,
@@ -146,12 +173,23 @@ def _play(
     return {**steps, **begun, "ep_seed": seed, "ep_policy": policy.number}
 
 
-def _arrays(played: list[dict[str, Any]], horizon: int) -> dict[str, Any]:
+def _step(game: Any, action: int, turn: int, is_own: bool) -> Any:
+    """A turn of the original; what an attacker of the user's own breaks is said in one line."""
+    try:
+        return game.step(action)
+    except Exception as error:
+        if not is_own:
+            raise
+        why = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        raise ConfigError(f"the original stopped in turn {turn} with {why}") from error
+
+
+def _arrays(played: list[dict[str, Any]]) -> dict[str, Any]:
     """All episodes of a file, one after the other."""
-    episodes = len(played)
+    lengths = [len(one["st_blue"]) for one in played]
     arrays: dict[str, Any] = {
-        "ep_horizon": np.full(episodes, horizon, np.uint16),
-        "ep_start": np.arange(episodes + 1, dtype=np.int64) * horizon,
+        "ep_horizon": np.array(lengths, np.uint16),
+        "ep_start": np.cumsum([0, *lengths], dtype=np.int64),
     }
     for name in played[0]:
         parts = [one[name] for one in played]
@@ -162,7 +200,7 @@ def _arrays(played: list[dict[str, Any]], horizon: int) -> dict[str, Any]:
     return arrays
 
 
-def _small(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _small(array: Array) -> Array:
     """The same whole numbers in as few bytes as hold them."""
     ends = [np.min_scalar_type(end) for end in (array.min(), array.max())]
     return array.astype(np.result_type(*ends))

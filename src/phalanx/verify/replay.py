@@ -8,17 +8,22 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from phalanx.cage2.attack.attacker import attacker
+from phalanx.cage2.attack.knowledge import View
+from phalanx.cage2.attack.own_red import OwnRed
 from phalanx.cage2.rules.batch_turn import LOG, allocate, begin_episodes, replay_turn
 from phalanx.cage2.rules.mind import NO_MINDS
 from phalanx.cage2.rules.network import LOADED, network_dtype
+from phalanx.cage2.rules.red_actions import BITS_OF_ACTION
+from phalanx.cage2.rules.web_decoys import counts_vsftpd
 from phalanx.cage2.rules.world import Worlds, num_hosts_of
 from phalanx.cage2.scenario.read import CAGE2_WORLDS
 from phalanx.cage2.scenario.worlds import worlds_of
-from phalanx.cage2.settings import rule_set_number
+from phalanx.cage2.settings import FIRST_OWN, rule_set_number
 from phalanx.compiled.rule import records
 from phalanx.errors import TraceError
 from phalanx.verify.compared import PID_REUSED, Compared, in_words
-from phalanx.verify.traces import NOT_COMPARED, Array, Traces, read_folder
+from phalanx.verify.traces import COMPARED_OF_OWN, NOT_COMPARED, Array, Traces, read_folder
 
 
 @dataclass
@@ -62,8 +67,14 @@ class VerifyResult:
 GAMES = Path(__file__).parent / "golden"  # a folder of recorded games for each rule set
 
 
-def verify(folder: Path = GAMES, rules: str | None = None) -> VerifyResult:
-    """Replay every trace of a folder. `rules` must be those of the traces, if given."""
+def verify(
+    folder: Path = GAMES, rules: str | None = None, red_agent: object = None
+) -> VerifyResult:
+    """Replay every trace of a folder. `rules` must be those of the traces, if given.
+
+    red_agent: the same attacker for phalanx, where the recorded one is of the user's own: it must
+    choose the recorded moves. Without it, these are played.
+    """
     if rules is not None:
         rule_set_number(rules)
     played = set()
@@ -76,14 +87,34 @@ def verify(folder: Path = GAMES, rules: str | None = None) -> VerifyResult:
             )
     result = VerifyResult(", ".join(sorted(played)))
     for traces in read_folder(folder):
-        replay(traces, result)
+        replay(traces, result, red_agent)
     return result
 
 
-def replay(traces: Traces, result: VerifyResult) -> None:
+@attacker
+def recorded_red(net: View, memory: npt.NDArray[np.int64], die: int) -> int:
+    """Plays what was recorded."""
+    return memory[0]
+
+
+def recorded_moves(recorded: dict[str, Array]) -> npt.NDArray[np.int64]:
+    """What red did in a turn, as moves, for the memory of `recorded_red`."""
+    target = np.maximum(recorded["red_tgt"].astype(np.int64), 0)
+    moves: npt.NDArray[np.int64] = recorded["red"].astype(np.int64) | target << BITS_OF_ACTION
+    return moves
+
+
+def replay(traces: Traces, result: VerifyResult, red_agent: object = None) -> None:
     """Play all episodes of a file side by side; each takes its outcomes from its own recording."""
     lengths = np.diff(traces.start)
     worlds = worlds_of([traces.scenario])
+    own = None
+    if (traces.red == FIRST_OWN).any():
+        own = OwnRed((red_agent or recorded_red,), worlds, [traces.scenario])
+        for name in COMPARED_OF_OWN:
+            result.not_compared.pop(name, None)
+    elif red_agent is not None:
+        raise TraceError(f"{traces.path} was recorded with an attacker of the original's own")
     nets, log = begin_recorded(traces, worlds), records(len(traces.red), LOG)
     compared, found = Compared(traces.scenario, worlds[0]), _Differences(traces, result)
     if traces.initial:
@@ -93,7 +124,12 @@ def replay(traces: Traces, result: VerifyResult) -> None:
         playing = lengths > turn
         rows = np.where(playing, traces.start[:-1] + turn, 0)
         recorded = {name: values[rows] for name, values in traces.steps.items()}
-        replay_turn(worlds, nets, playing, recorded["blue"], loaded_dice(recorded), log)
+        if own is not None and red_agent is None:
+            nets["memory"][:, 0] = recorded_moves(recorded)
+        blue = recorded["blue"].astype(np.int64)  # as others give it: it is not compiled twice
+        replay_turn(worlds, nets, playing, blue, loaded_dice(recorded), log)
+        if own is not None and worlds["refused"].any():
+            own.refuse(nets)
         both = chain(compared.moves(recorded, nets, log), compared.state(recorded, nets))
         found.compare(turn + 1, playing, recorded["blue"], both)
     result.episodes += len(nets)
@@ -143,7 +179,8 @@ class _Differences:
 def begin_recorded(traces: Traces, worlds: Worlds = CAGE2_WORLDS) -> Array:
     """The networks of all episodes as they begin, [E]."""
     n, hosts = len(traces.red), num_hosts_of(worlds)
-    nets = records(n, network_dtype(hosts))
+    is_own = bool((traces.red == FIRST_OWN).any())
+    nets = records(n, network_dtype(hosts, counts_vsftpd(worlds), is_own))
     nets["red_plan"], nets["rules"] = traces.red, rule_set_number(traces.rules)
     everyone, odds = np.ones(n, np.bool_), np.zeros(3, np.int64)
     shown = allocate(n, 4 * hosts, np.float32, hosts)
@@ -152,11 +189,15 @@ def begin_recorded(traces: Traces, worlds: Worlds = CAGE2_WORLDS) -> Array:
 
 
 def loaded_dice(recorded: dict[str, Array]) -> npt.NDArray[np.int64]:
-    """What the recorded game drew, as loaded dice [N, 3]; those for which it drew nothing are not
-    looked at.
+    """What the recorded game drew, as loaded dice, and where green scanned, [N, 4]; dice for which
+    it drew nothing are not looked at.
     """
-    dice = np.empty((len(recorded["red"]), 3), np.int64)
+    dice = np.empty((len(recorded["red"]), 4), np.int64)
     dice[:, 0] = LOADED + np.maximum(recorded["red_tgt"].astype(np.int64), 0)
     dice[:, 1] = LOADED + np.maximum(recorded["exploit"].astype(np.int64), 0)
+    if "esc" in recorded:
+        raised = recorded["esc"].astype(np.int64)
+        dice[:, 1] = np.where(raised >= 0, LOADED + raised, dice[:, 1])
     dice[:, 2] = np.where(recorded["detect"] == 1, 0, LOADED - 1)
+    dice[:, 3] = recorded["green"].astype(np.int64) - 1
     return dice

@@ -19,7 +19,7 @@ from phalanx.cage2.rules.scenario import (
 )
 from phalanx.cage2.scenario.plan import Scenario
 from phalanx.cage2.scenario.read import CAGE2, read_scenario
-from phalanx.cage2.settings import MAX_HORIZON
+from phalanx.cage2.settings import FIRST_OWN, MAX_HORIZON
 from phalanx.errors import TraceError
 from phalanx.files import read_plain
 
@@ -33,28 +33,32 @@ MOVES = ("blue", "blue_ok", "red", "red_tgt", "red_ok", "red_nobs", "green", "ex
 OF_HOSTS = ("known", "scanned", "access", "sess", "decoys", "files", "red_ports", "hname_known")
 OF_ALL = ("subnets_known", "misc")
 STATE_NAMES = OF_HOSTS + OF_ALL
+# Besides, where the attacker is of the user's own, and may hold any number of sessions on a host.
+OF_OWN = ("n_sess", "n_root", "n_sus", "systems")
+COMPARED_OF_OWN = ("st_esc", "st_n_sess", "st_n_root", "st_n_sus")
 # Recorded too, and neither read nor compared: why not.
 NOT_COMPARED = {
     "ep_seed": "where the original's dice began; what they gave is recorded, and replayed",
     "ep_policy": "which script chose blue's actions; the actions are recorded",
-    "st_esc": "which of its sessions red escalated through; each leads to the same",
+    "st_esc": "which of its sessions red escalated through; each leads to the same for the "
+    "challenge's attackers, and for others it is replayed",
     "st_esc_n": "how many of them there were",
     "st_n_sess": "how many sessions red has on a host; those after the oldest, also in st_sess, "
-    "change nothing",
+    "change nothing for the challenge's attackers, and are compared for others",
     "st_n_root": "how many of them are root",
     "st_n_sus": "how many of them Remove would stop",
     "st_n_vsftpd": "how many Vsftpd decoys stand on a host; one does what several do",
 }
 KNOWN = {*EPISODE_ARRAYS, *NOT_COMPARED, "st_obs", "st_mem", "st_reward10"}
-KNOWN |= {f"st_{name}" for name in (*MOVES, *STATE_NAMES)}
+KNOWN |= {f"st_{name}" for name in (*MOVES, *STATE_NAMES, *OF_OWN)}
 KNOWN |= {name.replace("st_", "init_") for name in KNOWN}
 
 
-def step_shapes(num_hosts: int) -> dict[str, tuple[int, ...]]:
+def step_shapes(num_hosts: int, is_own: bool = False) -> dict[str, tuple[int, ...]]:
     """What is recorded of a step, and its shape."""
     return {
-        **{f"st_{name}": () for name in (*MOVES, "reward10", *OF_ALL)},
-        **{f"st_{name}": (num_hosts,) for name in OF_HOSTS},
+        **{f"st_{name}": () for name in (*MOVES, "reward10", *OF_ALL, *("esc",) * is_own)},
+        **{f"st_{name}": (num_hosts,) for name in (*OF_HOSTS, *OF_OWN * is_own)},
         "st_obs": (4 * num_hosts,),
         "st_mem": (6,),
     }
@@ -67,7 +71,7 @@ class Traces:
     path: Path
     scenario: Scenario
     rules: str
-    red: Array  # [E] our number of the red agent
+    red: Array  # [E] our number of the red agent; FIRST_OWN for one of the user's own
     start: Array  # [E + 1] rows of episode e: start[e] up to start[e + 1]
     steps: dict[str, Array]  # by name without "st_", [T, ...]
     initial: dict[str, Array]  # the state at the beginning by the same names, [E, ...], or empty
@@ -133,11 +137,13 @@ def _read_codebook(path: Path) -> tuple[Scenario, str, list[str]]:
     if rules not in RULE_SETS:
         raise TraceError(f"{path} is of rules {rules!r:.80}; phalanx plays {', '.join(RULE_SETS)}")
     agents = codebook.get("red_agents")
-    if not isinstance(agents, list) or not agents or set(map(str, agents)) - set(CHALLENGE_NAMES):
+    named = [name for name in agents if isinstance(name, str)] if isinstance(agents, list) else []
+    are_known = set(named) <= set(CHALLENGE_NAMES) or named == [codebook.get("own_red_agent")]
+    if not named or named != agents or not are_known:
         raise TraceError(
             f"{path}: red_agents {agents!r:.200} are not all of {', '.join(CHALLENGE_NAMES)}"
         )
-    return scenario, rules, agents
+    return scenario, rules, named
 
 
 def _read_scenario(codebook: Path, name: object) -> Scenario:
@@ -160,11 +166,13 @@ def _read_text(path: Path) -> str:
 
 
 def _read_file(path: Path, scenario: Scenario, rules: str, red_agents: list[str]) -> Traces:
+    is_own = red_agents[0] not in CHALLENGE_NAMES
+    shapes = step_shapes(len(scenario.hosts), is_own)
     try:
         with open_arrays(
             path, is_known=KNOWN.__contains__, max_bytes=MAX_BYTES, packed=True
         ) as file:
-            arrays = _read_arrays(file, step_shapes(len(scenario.hosts)))
+            arrays = _read_arrays(file, shapes)
     except OSError as error:
         raise TraceError(f"cannot read {path}: {error.strerror}") from None
     except BadArrays as error:
@@ -190,9 +198,13 @@ def _read_file(path: Path, scenario: Scenario, rules: str, red_agents: list[str]
             f"names {len(red_agents)}"
         )
     arrays["st_blue"] = blue.astype(np.uint16)
-    numbers = np.array([CHALLENGE_NAMES.index(name) for name in red_agents])
-    steps = {name.removeprefix("st_"): arrays[name] for name in step_shapes(len(scenario.hosts))}
-    initial = {name: arrays[f"init_{name}"] for name in STATE_NAMES if f"init_{name}" in arrays}
+    if is_own:
+        numbers = np.array([FIRST_OWN])
+    else:
+        numbers = np.array([CHALLENGE_NAMES.index(name) for name in red_agents])
+    steps = {name.removeprefix("st_"): arrays[name] for name in shapes}
+    known = STATE_NAMES + OF_OWN * is_own
+    initial = {name: arrays[f"init_{name}"] for name in known if f"init_{name}" in arrays}
     return Traces(path, scenario, rules, numbers[red], start, steps, initial)
 
 
@@ -207,7 +219,8 @@ def _read_arrays(file: ArraysFile, step_shapes: dict[str, tuple[int, ...]]) -> d
         raise BadArrays("it holds no episodes")
     shapes = {name: (rows, *shape) for name, shape in step_shapes.items()}
     shapes |= {"ep_red": (episodes,), "ep_horizon": (episodes,), "ep_start": (episodes + 1,)}
-    begun = {f"init_{name}": (episodes, *step_shapes[f"st_{name}"]) for name in STATE_NAMES}
+    known = [name for name in (*STATE_NAMES, *OF_OWN) if f"st_{name}" in step_shapes]
+    begun = {f"init_{name}": (episodes, *step_shapes[f"st_{name}"]) for name in known}
     if begun.keys() <= declared.keys():
         shapes |= begun
     for name, shape in shapes.items():

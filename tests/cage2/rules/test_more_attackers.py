@@ -10,17 +10,10 @@ import pytest
 
 from phalanx.cage2 import ALL_RED_AGENTS, RED_AGENTS, Batch, Cage2Env
 from phalanx.cage2.cyborg import CyborgEnv
-from phalanx.cage2.rules.attackers import (
-    ESCALATE,
-    EXPLOIT,
-    FALL_BACK,
-    IMPACT,
-    SCAN,
-    STEP_IS_DUE,
-    SWEEP,
-)
+from phalanx.cage2.rules.attackers import FALL_BACK, STEP_IS_DUE
 from phalanx.cage2.rules.batch_turn import LOG, replay_turn
 from phalanx.cage2.rules.network import FALSE, TRUE
+from phalanx.cage2.rules.red_actions import ESCALATE, EXPLOIT, IMPACT, SCAN, SWEEP
 from phalanx.cage2.rules.scenario import HOSTS, NUM_ACTIONS
 from phalanx.cage2.scenario.read import CAGE2_WORLDS
 from phalanx.compiled.rule import records

@@ -91,7 +91,9 @@ CHANGES: dict[str, Callable[[Any], Any]] = {
     "Agents.Blue.reward_calculator_type": lambda c: c["Agents"]["Blue"].update(
         reward_calculator_type="Pwn"
     ),
-    "Agents.Green.agent_type": lambda c: c["Agents"]["Green"].update(agent_type="GreenAgent"),
+    "Agents": lambda c: c.update(Agents=dict(reversed(c["Agents"].items()))),
+    "Agents.Grey": lambda c: c["Agents"].update(Grey={}),
+    "Agents.Green.agent_type": lambda c: c["Agents"]["Green"].update(agent_type="BlueGreen"),
     "Agents.Red.AllowedSubnets": lambda c: c["Agents"]["Red"].update(AllowedSubnets=["User"]),
 }
 
@@ -148,3 +150,13 @@ def test_names_are_as_they_stand_in_the_file(tmp_path: Path) -> None:
     path = tmp_path / "net.yaml"
     path.write_text(SHORT.replace("User1", "'7'").replace("  '7':", "  7:"))
     assert read_scenario(path).host_names == ("User0", "7", "Enterprise0")
+
+
+def test_b_line_stops_where_a_scan_finds_nothing(tmp_path: Path) -> None:
+    content = in_original_form(CAGE2)
+    rules = {"User": {"in": [{"PortRange": [8000, 9000]}], "out": "all"}}
+    content["Subnets"]["Enterprise"]["NACLs"] = rules
+    path = tmp_path / "net.yaml"
+    path.write_text(yaml.safe_dump(content, sort_keys=False))
+    with pytest.raises(ConfigError, match="a scan of Enterprise1 finds no port"):
+        check_attackers(read_scenario(path), ["b_line"])

@@ -8,7 +8,8 @@ import yaml
 
 from phalanx.cage2.rules import scenario as cage2
 from phalanx.cage2.rules.hidden import PORT_SPOTS
-from phalanx.cage2.rules.observation import OBS_SIZES, observation_size
+from phalanx.cage2.rules.observation import OBS_SIZES
+from phalanx.cage2.rules.sizes import observation_size
 from phalanx.cage2.scenario.original_form import in_original_form
 from phalanx.cage2.scenario.read import CAGE2, CAGE2_WORLDS, read_scenario
 from phalanx.cage2.scenario.worlds import worlds_of
@@ -40,11 +41,11 @@ def test_ports_and_decoys_are_those_of_the_tables_of_cage2() -> None:
 
 
 def test_prices_of_a_set_of_hosts_are_those_of_its_members() -> None:
-    for held in range(1 << 8):
-        members = [host for host in range(8) if held >> host & 1]
-        assert WORLD["prices"][0, held] == cage2.ROOT_COST[members].sum()
-        later = [host + 8 for host in members if host + 8 < cage2.NUM_HOSTS]
-        assert WORLD["prices"][1, held] == cage2.ROOT_COST[later].sum()
+    for first in range(0, 16, 4):
+        for held in range(1 << 4):
+            members = [first + k for k in range(4) if held >> k & 1]
+            there = [host for host in members if host < cage2.NUM_HOSTS]
+            assert WORLD["prices"][first // 4, held] == cage2.ROOT_COST[there].sum()
 
 
 def test_observations_have_the_sizes_that_they_had() -> None:
@@ -82,3 +83,24 @@ def test_networks_of_different_sizes_get_numbers_in_common() -> None:
     assert worlds["num_actions"].tolist() == [2 + 11 * 17] * 2
     assert worlds["meets"].shape == (2, 17, 8)
     assert not worlds["fits"][0, 10:].any()  # hosts that are not there take no decoys
+
+
+def green_targets(tmp_path: Path, **changes: object) -> list[int]:
+    """What green may scan in CAGE-2 in the original's form, its Green changed so."""
+    content = in_original_form(CAGE2)
+    content["Agents"]["Green"].update(changes)
+    (tmp_path / "net.yaml").write_text(yaml.safe_dump(content))
+    world = worlds_of([read_scenario(tmp_path / "net.yaml")])[0]
+    return [int(host) for host in world["green_targets"]]
+
+
+def test_green_scans_by_name_what_the_original_lets_it(tmp_path: Path) -> None:
+    everything = [CAGE2.host_names.index(name) for name in cage2.GREEN_HOSTS]
+    assert [int(host) for host in WORLD["green_targets"]] == everything
+    assert green_targets(tmp_path) == everything
+    nothing = [cage2.NO_HOST] * len(everything)
+    assert green_targets(tmp_path, actions=["Sleep"]) == nothing
+    assert green_targets(tmp_path, starting_sessions=[]) == nothing
+    known = {"Hosts": {name: {"System info": "All"} for name in ("Defender", "User1")}}
+    first = CAGE2.host_names.index("User1")
+    assert green_targets(tmp_path, INT=known) == [-1, first, -1, -1, -1, -1, -1, -1]

@@ -16,9 +16,17 @@ from matplotlib.figure import Figure
 from phalanx.cage2.workflow import NUM_ORDERS, POSITIONS, order_name, short_name
 from phalanx.errors import MissingError, RunError
 from phalanx.search.surrogate import Surrogate, Visit
-from phalanx.show.drawing.search_pictures import (
+from phalanx.show.drawing.search_counts import (
     best_so_far,
     count_inside,
+    episodes_so_far,
+    is_inside,
+    mean_by_position,
+    read_search,
+    tried_best_first,
+    with_prediction,
+)
+from phalanx.show.drawing.search_pictures import (
     draw_beliefs,
     draw_best_so_far,
     draw_compliance,
@@ -26,12 +34,6 @@ from phalanx.show.drawing.search_pictures import (
     draw_returns,
     draw_search,
     draw_types_by_position,
-    episodes_so_far,
-    is_inside,
-    mean_by_position,
-    read_search,
-    tried_best_first,
-    with_prediction,
 )
 
 CONFIG = {

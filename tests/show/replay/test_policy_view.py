@@ -37,7 +37,8 @@ def test_the_truth_for_critics_is_that_of_training() -> None:
     net["sessions"] |= 1  # as a user of the first host
     assert net["root"].bit_count() > 1
     row = np.zeros(TRUTH_SIZE, np.float32)
-    getattr(write_truth, "py_func", write_truth)(_Fields(net), NUM_HOSTS, row)
+    fields: Any = _Fields(net)
+    getattr(write_truth, "py_func", write_truth)(fields, NUM_HOSTS, row)
     assert np.array_equal(truth_of(net), row)
 
 

@@ -53,6 +53,37 @@ def test_a_trajectory_equals_the_recorded_arrays(folder: str, name: str) -> None
                     assert not turns["red_words"][t].endswith("detected")
 
 
+RECORDED = GOLDEN.parent / "scenarios" / "recorded"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "more_users-meander-final",
+        "other_access-meander-leaderboard",
+        "green-meander-final",
+    ],
+)
+def test_a_recording_of_another_network_is_told_by_its_names(name: str) -> None:
+    (traces,) = read_folder(RECORDED / name)
+    recorder = record_trace(RECORDED / name, 0)
+    play, hosts = recorder.as_play(), traces.scenario.host_names
+    rows = slice(int(traces.start[0]), int(traces.start[1]))
+    steps = {key: values[rows] for key, values in traces.steps.items()}
+    rewards = [round(10 * reward) for reward in play["turns"]["reward"]]
+    assert rewards == steps["reward10"].tolist()
+    assert recorder.place.hosts == hosts
+    for t, access in enumerate(steps["access"].tolist()):
+        assert play["states"]["access"][t + 1] == _digits(access)
+        scanned = int(steps["green"][t]) - 1
+        if scanned >= 0:
+            assert play["turns"]["green_words"][t].startswith(f"scans {hosts[scanned]}: ")
+    has_green = name.startswith("green")
+    assert ("green_words" in play["turns"]) == has_green
+    assert (play["states"]["belief"] is None) == has_green  # its chance is not recorded
+    assert ("notes" in play) == has_green
+
+
 def _digits(numbers: list[int]) -> str:
     return "".join(map(str, numbers))
 

@@ -18,6 +18,7 @@ from phalanx.play.players import open_players
 from phalanx.play.trained import TrainedDefender
 from phalanx.play.what_if import LEAST_STATE, Outcomes, Question, WhatIf
 from phalanx.show.replay.episode import Chosen, Episode, record_episode
+from phalanx.show.replay.place import Place
 from phalanx.show.replay.regret import Heard, LookBack, candidates, look_back
 from tests.cage2.game import Game
 
@@ -213,6 +214,7 @@ def regrets(better: dict[int, float], turns: int) -> Any:
     recorder = SimpleNamespace(
         turns=[SimpleNamespace(action=0)] * turns,
         facts={"seed": 1, "episode": 0},
+        place=Place(),
         answer=lambda turn, _rows, regret: answers.__setitem__(turn, regret),
     )
     chances = np.zeros(NUM_ACTIONS)

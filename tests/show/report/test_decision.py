@@ -37,6 +37,7 @@ def test_a_decision_is_told_in_words_and_numbers(folder: Path, page: str) -> Non
     assert "Whoever attacks: " in words
     assert "All 60 orders that can be followed, the best first" in words
     cell = decision["against"]["mixture"]["positions"][1][0]  # enterprise first
+    assert cell is not None
     assert f"+{cell['effect']:.2f} ± {cell['reach']:.2f}" in words
     assert decision["against"]["mixture"]["positions"][1][4] is None
     charts = charts_of(page).values()

@@ -4,6 +4,8 @@ Each sees only whether its last action succeeded, and what it knows.
 """
 
 from phalanx.cage2.rules.network import FALSE, TRUE, Network, heads
+from phalanx.cage2.rules.own_attackers import plan_own_if_any
+from phalanx.cage2.rules.red_actions import ESCALATE, EXPLOIT, IMPACT, RED_SLEEP, SCAN, SWEEP
 from phalanx.cage2.rules.scenario import (
     B_LINE,
     B_LINE_DETOUR,
@@ -12,15 +14,10 @@ from phalanx.cage2.rules.scenario import (
     MEANDER_RESCAN,
     NO_HOST,
 )
+from phalanx.cage2.rules.sessions import own_red
 from phalanx.cage2.rules.world import World
 from phalanx.compiled.bits import ALL, all_but, has, lowest, number, only
 from phalanx.compiled.rule import rule
-
-RED_ACTIONS = (
-    "Sleep", "DiscoverRemoteSystems", "DiscoverNetworkServices", "ExploitRemoteService",
-    "PrivilegeEscalate", "Impact",
-)  # fmt: skip
-RED_SLEEP, SWEEP, SCAN, EXPLOIT, ESCALATE, IMPACT = range(len(RED_ACTIONS))
 
 Plan = tuple[int, int]  # what to do, and the set of hosts (or subnets, for a sweep) it draws from
 ROLLED = -1  # a coin that is thrown; 0 and 1 are loaded
@@ -36,7 +33,7 @@ def plan_move(world: World, net: Network, coin: int) -> Plan:
         return plan_line(world, net)
     if player in (MEANDER, MEANDER_RESCAN):
         return plan_meander(world, net)
-    return RED_SLEEP, 0
+    return plan_own_if_any(own_red(net), world)
 
 
 @rule

@@ -5,24 +5,39 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from phalanx.cage2.rules.mind import Minds, begin_mind, take_in, tell_truth, write_mind
+from phalanx.cage2.rules.green import green_host, green_host_as_told
+from phalanx.cage2.rules.mind import (
+    Minds,
+    begin_mind,
+    take_in,
+    tell_truth,
+    write_features_if_any,
+    write_mind,
+)
 from phalanx.cage2.rules.network import (
     Network,
     Networks,
+    Odds,
     begin_episode,
+    draw_world,
     high_die,
     low_die,
     turn_dice,
 )
 from phalanx.cage2.rules.observation import TRUE
-from phalanx.cage2.rules.scenario import NUM_HOSTS
+from phalanx.cage2.rules.own_reward import own_reward
+from phalanx.cage2.rules.scenario import NO_HOST, NUM_HOSTS
+from phalanx.cage2.rules.sessions import built_in_red, oldest_roots, own_red
 from phalanx.cage2.rules.turn import play_turn
 from phalanx.cage2.rules.world import World, Worlds, set_dtype
 from phalanx.compiled.bits import number
+from phalanx.compiled.near import bring_near
 from phalanx.compiled.rule import kernel, rule
-from phalanx.compiled.team import count_threads, join, leave, shard_start, take_chunk
+from phalanx.compiled.spread import AS_BYTES, BytesOrFloats
+from phalanx.compiled.team import Board, count_threads, join, leave, shard_start, take_chunk
 
 CHUNK = 128  # networks that a thread takes at a time
+AHEAD = 4  # networks whose plans are asked for meanwhile
 
 
 class Shown(NamedTuple):
@@ -33,8 +48,8 @@ class Shown(NamedTuple):
     rewards: npt.NDArray[np.float64]  # [N]
     truncated: npt.NDArray[np.bool_]  # [N]
     truth: npt.NDArray[np.uint64]  # [N, words]: known, scanned, access, a byte per host
-    infected_before: npt.NDArray[Any]  # [N] sets of hosts that red held before blue's move
-    infected_after: npt.NDArray[Any]  # [N] ... and after it, before red's
+    infected_before: npt.NDArray[np.integer]  # [N] sets of hosts that red held before blue's move
+    infected_after: npt.NDArray[np.integer]  # [N] ... and after it, before red's
     returns: npt.NDArray[np.float64]  # [N] of the episodes that just ended; other rows are old
     num_hosts: npt.NDArray[np.uint8]  # [N] of each network's record, the same for all
 
@@ -58,7 +73,7 @@ class Shown(NamedTuple):
         return parts[:, number, : self.num_hosts[0]]
 
 
-def allocate(size: int, width: int, dtype: Any, num_hosts: int = NUM_HOSTS) -> Shown:
+def allocate(size: int, width: int, dtype: npt.DTypeLike, num_hosts: int = NUM_HOSTS) -> Shown:
     """Arrays for `size` networks with observations of `width` numbers."""
     sets, words = set_dtype(num_hosts), -(-num_hosts // 8)
     return Shown(
@@ -75,23 +90,30 @@ def allocate(size: int, width: int, dtype: Any, num_hosts: int = NUM_HOSTS) -> S
 
 
 # [8 bits]: each as a byte of its own, so that a set of hosts is written as a few words
-AS_BYTES = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little")
 AS_WORD = np.ascontiguousarray(AS_BYTES).view(np.uint64)[:, 0]
 
 
 @rule
-def write_obs(world: World, net: Network, minds: Minds, i: int, row: Any) -> None:
+def write_obs(world: World, net: Network, minds: Minds, i: int, row: BytesOrFloats) -> None:
     if minds.kind == TRUE:
-        tell_truth(minds, i, net)
+        tell_truth_if_any(built_in_red(net), minds, i)
     write_mind(world, minds, i, net.seen, net.horizon, row)
+    write_features_if_any(minds.features, world, number(net.world), minds.kind, row)
 
 
 @rule
-def write_truth_bytes(net: Network, row: Any) -> None:
+def tell_truth_if_any(net: Network | None, minds: Minds, i: int) -> None:
+    """What comes next is known of built-in attackers only."""
+    if net is not None:
+        tell_truth(minds, i, net)
+
+
+@rule
+def write_truth_bytes(net: Network, row: npt.NDArray[np.uint64]) -> None:
     """Red's true standing on each host: address known, ports known, no access, user or root."""
     words = (len(net.decoys) + 7) // 8
     known, scanned = number(net.known), number(net.scanned)
-    sessions, root = number(net.sessions), number(net.root)
+    sessions, root = number(net.sessions), oldest_roots(own_red(net), net.root)
     for w in range(words):
         row[w] = AS_WORD[(known >> 8 * w) & 255]
         row[words + w] = AS_WORD[(scanned >> 8 * w) & 255]
@@ -100,10 +122,12 @@ def write_truth_bytes(net: Network, row: Any) -> None:
 
 
 @rule
-def begin_anew(world: World, net: Network, minds: Minds, i: int, odds: Any) -> None:
+def begin_anew(worlds: Worlds, net: Network, minds: Minds, i: int, odds: Odds) -> None:
+    """The next episode, on a network of its own if there are several."""
     net.episode += 1
-    begin_episode(world, net, odds)
-    begin_mind(minds, i)
+    draw_world(worlds, net)
+    begin_episode(worlds[net.world], net, odds)
+    begin_mind(minds, i, number(net.world))
 
 
 @rule
@@ -111,8 +135,8 @@ def play_shard(
     worlds: Worlds,
     nets: Networks,
     minds: Minds,
-    actions: Any,
-    odds: Any,
+    actions: npt.NDArray[np.int64],
+    odds: Odds,
     same_step: bool,
     shown: Shown,
     start: int,
@@ -122,28 +146,35 @@ def play_shard(
     for i in range(start, stop):
         net = nets[i]
         world = worlds[net.world]
+        if len(worlds) > 1:
+            bring_near(worlds[nets[min(i + AHEAD, stop - 1)].world])
         shown.infected_before[i] = net.sessions
         if net.turn >= net.horizon:
-            begin_anew(world, net, minds, i, odds)
+            begin_anew(worlds, net, minds, i, odds)
             shown.infected_before[i] = shown.infected_after[i] = net.sessions
             shown.rewards[i] = 0
             shown.truncated[i] = False
         else:
             action = number(actions[i])
             first, second = turn_dice(net)
-            tenths, infected, _new_decoy, _move, _target, _chosen = play_turn(
-                world, net, action, low_die(first), high_die(first), low_die(second)
+            green = green_host(world, net)
+            before = number(net.sessions)
+            tenths, infected, _new_decoy, move, target, _chosen = play_turn(
+                world, net, action, low_die(first), high_die(first), low_die(second), green
             )
             take_in(world, minds, i, action, net.seen)
             shown.infected_after[i] = infected
             shown.rewards[i] = (0 - tenths) / 10.0  # no minus zero
+            if world.reward:
+                told = (tenths, action, before, move, target)
+                shown.rewards[i] = own_reward(world, net, *told)
             shown.truncated[i] = net.turn >= net.horizon
             if net.turn >= net.horizon:
                 shown.returns[i] = net.tenths / 10.0
                 if same_step:
                     write_obs(world, net, minds, i, shown.final_obs[i])
-                    begin_anew(world, net, minds, i, odds)
-        write_obs(world, net, minds, i, shown.obs[i])
+                    begin_anew(worlds, net, minds, i, odds)
+        write_obs(worlds[net.world], net, minds, i, shown.obs[i])  # another one, if it is new
         write_truth_bytes(net, shown.truth[i])
 
 
@@ -152,11 +183,11 @@ def play_turns(
     worlds: Worlds,
     nets: Networks,
     minds: Minds,
-    actions: Any,
-    odds: Any,
+    actions: npt.NDArray[np.int64],
+    odds: Odds,
     same_step: bool,
     shown: Shown,
-    board: Any,
+    board: Board,
     task: int,
     thread: int,
 ) -> bool:
@@ -177,16 +208,20 @@ def play_turns(
 
 @kernel
 def begin_episodes(
-    worlds: Worlds, nets: Networks, minds: Minds, chosen: Any, odds: Any, shown: Shown
+    worlds: Worlds,
+    nets: Networks,
+    minds: Minds,
+    chosen: npt.NDArray[np.bool_],
+    odds: Odds,
+    shown: Shown,
 ) -> None:
     """Begin anew in the chosen networks, and show all."""
     for i in range(len(nets)):
         net = nets[i]
-        world = worlds[net.world]
         if chosen[i]:
-            begin_anew(world, net, minds, i, odds)
+            begin_anew(worlds, net, minds, i, odds)
             shown.infected_before[i] = shown.infected_after[i] = net.sessions
-        write_obs(world, net, minds, i, shown.obs[i])
+        write_obs(worlds[net.world], net, minds, i, shown.obs[i])
         write_truth_bytes(net, shown.truth[i])
 
 
@@ -197,19 +232,28 @@ LOG = np.dtype(
         ("red", np.int8),
         ("target", np.int8),
         ("exploit", np.int8),
+        ("green", np.int8),  # host that green scanned, or NO_HOST
     ]
 )
 
 
 @kernel
 def replay_turn(
-    worlds: Worlds, nets: Networks, playing: Any, actions: Any, loaded: Any, log: Any
+    worlds: Worlds,
+    nets: Networks,
+    playing: npt.NDArray[np.bool_],
+    actions: npt.NDArray[np.integer],
+    loaded: npt.NDArray[np.int64],
+    log: npt.NDArray[np.void],
 ) -> None:
     """One turn where `playing`, with dice from outside: int64 [N, 3], for target, exploit and
-    detection.
+    detection, or [N, 4] with the host that green scans.
     """
     for i in range(len(nets)):
         if playing[i]:
+            green = number(NO_HOST)
+            if loaded.shape[1] > 3:
+                green = green_host_as_told(worlds[nets[i].world], loaded[i, 3])
             tenths, _infected, new_decoy, move, target, chosen = play_turn(
                 worlds[nets[i].world],
                 nets[i],
@@ -217,9 +261,11 @@ def replay_turn(
                 loaded[i, 0],
                 loaded[i, 1],
                 loaded[i, 2],
+                green,
             )
             log[i].cost = tenths
             log[i].decoy = new_decoy
             log[i].red = move
             log[i].target = target
             log[i].exploit = chosen
+            log[i].green = green

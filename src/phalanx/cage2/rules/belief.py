@@ -1,26 +1,30 @@
 """What blue can know of the hidden state: every state that explains what it saw, with its chance.
 
-The game's hidden chances are few: who attacks, and in each turn which target, which exploit, and
-whether the new shell was seen. So the exact posterior is short. For each state that is still
-possible all outcomes of the dice are played with loaded dice; what does not show the bits that blue
-was shown is left out, and equal states become one.
+The game's hidden chances are few: who attacks, and in each turn which target, which exploit,
+whether the new shell was seen, and what green scanned. So the exact posterior is short. For each
+state that is still possible all outcomes of the dice are played with loaded dice; what does not
+show the bits that blue was shown is left out, and equal states become one.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from numba.extending import overload
 
-from phalanx.cage2.rules.attackers import EXPLOIT, RED_SLEEP, plan_move
-from phalanx.cage2.rules.hidden import add_hidden, number_of_hidden
-from phalanx.cage2.rules.network import LOADED, NETWORK, Network
-from phalanx.cage2.rules.observation import EXPLOIT_SEEN, PRIVILEGED, shown_of
+from phalanx.cage2.rules.attackers import plan_move
+from phalanx.cage2.rules.green import green_outcome, green_outcomes
+from phalanx.cage2.rules.hidden import add_hidden
+from phalanx.cage2.rules.network import LOADED, NETWORK, Network, Networks
+from phalanx.cage2.rules.observation import EXPLOIT_SEEN, NO_ACTIVITY, PRIVILEGED, Seen, shown_of
 from phalanx.cage2.rules.red import SEEN_SHARE, chance_of_exploit, exploits_against, listening
+from phalanx.cage2.rules.red_actions import EXPLOIT, RED_SLEEP
 from phalanx.cage2.rules.scenario import COIN, NO_HOST
 from phalanx.cage2.rules.turn import begin_turn, end_turn, red_acts
-from phalanx.cage2.rules.world import World, hosts_in
+from phalanx.cage2.rules.world import World, Worlds, hosts_in
 from phalanx.compiled.bits import all_but, count, has, lowest, number, only
-from phalanx.compiled.rule import kernel, large_rule, records, rule
+from phalanx.compiled.rule import Record, kernel, large_rule, records, rule
+from phalanx.compiled.spread import BytesOrFloats
 
 CAPACITY = 64  # states that a belief holds; the challenge's attackers leave a few possible
 PLANNED = CAPACITY  # where a state stands after blue's move, with red's move planned
@@ -30,6 +34,9 @@ MANY_SURPRISES = 4
 ROUNDING = 1e-9  # of a state's chance
 WORDS = NETWORK.itemsize // 8  # of a state of CAGE-2
 SEEN_SHELL, UNSEEN_SHELL = 0, LOADED - 1  # dice of detection
+
+Words = npt.NDArray[np.uint64]  # of a state, or of several
+Turn = tuple[int, int, int, Seen, int]  # move, malware, new decoy, what is seen, wrong hosts
 
 STANDING = np.dtype(
     [
@@ -45,18 +52,18 @@ BYTES_OF_BELIEF = 2 * (ROOM * NETWORK.itemsize + CAPACITY * 8)
 class Beliefs(NamedTuple):
     """One belief per network. Two halves take turns: from one, the next turn's are written."""
 
-    states: npt.NDArray[np.void]  # records of networks [N, 2, ROOM]
-    words: npt.NDArray[np.uint64]  # the same memory, uint64 [N, 2, ROOM, words]
+    states: Networks  # records of networks [N, 2, ROOM]
+    words: Words  # the same memory, uint64 [N, 2, ROOM, words]
     weights: npt.NDArray[np.float64]  # [N, 2, CAPACITY]
     standing: npt.NDArray[np.void]  # STANDING [N]
-    prior: npt.NDArray[np.uint64]  # [attackers, words] each as an episode begins with it
+    prior: Words  # [worlds * attackers, words] each as an episode begins with it
     odds: npt.NDArray[np.float64]  # [attackers] its chance
 
 
 class Prior(NamedTuple):
     """What blue knows before an episode."""
 
-    states: npt.NDArray[np.void]  # [K] networks as an episode begins with each attacker
+    states: Networks  # [worlds * K] as an episode begins there with each attacker
     odds: npt.NDArray[np.float64]  # [K] the chance of each
 
 
@@ -75,26 +82,47 @@ def make_beliefs(size: int, prior: Prior) -> Beliefs:
     )
 
 
-def words_of(states: npt.NDArray[np.void]) -> npt.NDArray[np.uint64]:
+def words_of(states: Networks) -> Words:
     """The same memory as whole words: quick to copy and to compare."""
     return states.view(np.ndarray).view(np.uint64).reshape(*states.shape, -1)
 
 
+def words_in(states: Networks) -> int:
+    """How many words a state has, known to the compiler."""
+    return states.dtype.itemsize // 8
+
+
+@overload(words_in)
+def _compiled_words_in(states):  # type: ignore[no-untyped-def]
+    words = states.dtype.size // 8
+    return lambda states: words
+
+
 @rule
-def copy_state(words: Any, into: Any) -> None:
+def copy_state(states: Networks, words: Words, into: Words) -> None:
     """Plain, since the compiler works for long on an assignment that checks shapes."""
-    for w in range(len(into)):
+    for w in range(words_in(states)):
         into[w] = words[w]
 
 
+@rule
+def are_equal(states: Networks, words: Words, others: Words) -> bool:
+    """Whether two states are the same; all words are looked at, which is quicker than to stop."""
+    differing = np.uint64(0)
+    for w in range(words_in(states)):
+        differing |= words[w] ^ others[w]
+    return differing == 0
+
+
 @large_rule
-def begin_belief(beliefs: Beliefs, i: int) -> None:
+def begin_belief(beliefs: Beliefs, i: int, world_number: int) -> None:
     """A new episode: only who attacks is unknown."""
+    first = world_number * len(beliefs.odds)
     standing = beliefs.standing[i]
     standing.count = len(beliefs.odds)
     standing.side = standing.surprises = standing.dropped = 0
     for k in range(len(beliefs.odds)):
-        copy_state(beliefs.prior[k], beliefs.words[i, 0, k])
+        copy_state(beliefs.states, beliefs.prior[first + k], beliefs.words[i, 0, k])
         beliefs.weights[i, 0, k] = beliefs.odds[k]
 
 
@@ -108,7 +136,7 @@ def be_certain(beliefs: Beliefs, i: int, net: Network) -> None:
 
 
 @large_rule
-def believe(world: World, beliefs: Beliefs, i: int, action: int, seen: Any) -> None:
+def believe(world: World, beliefs: Beliefs, i: int, action: int, seen: Seen) -> None:
     """Take in one turn: blue's own action and the bits that it was shown.
 
     If no state explains them (the attacker is none of the prior's), those live on that are wrong
@@ -131,37 +159,51 @@ def believe(world: World, beliefs: Beliefs, i: int, action: int, seen: Any) -> N
         beliefs.weights[i, standing.side, k] /= total
 
 
+class Found(NamedTuple):
+    """Where the states of the next turn are written, for one network."""
+
+    states: Networks  # [ROOM]
+    words: Words  # the same memory, [ROOM, words]
+    weights: npt.NDArray[np.float64]  # [CAPACITY]
+    standing: Record  # one of STANDING
+
+
 @rule
 def advance(
-    world: World, beliefs: Beliefs, i: int, action: int, seen: Any, wrong_hosts: int
+    world: World, beliefs: Beliefs, i: int, action: int, seen: Seen, wrong_hosts: int
 ) -> int:
     """Play all that can happen from each state; how many different states explain what was seen."""
     found = number(0)
-    side = number(beliefs.standing[i].side)
-    states, words = beliefs.states[i], beliefs.words[i]
-    planned = states[1 - side, PLANNED]
-    for k in range(beliefs.standing[i].count):
-        coins = coins_of(states[side, k])
+    standing = beliefs.standing[i]
+    side = number(standing.side)
+    words, weights = beliefs.words[i, side], beliefs.weights[i, side]
+    other = 1 - side
+    room = Found(
+        beliefs.states[i, other], beliefs.words[i, other], beliefs.weights[i, other], standing
+    )
+    planned = room.states[PLANNED]
+    for k in range(standing.count):
+        coins = coins_of(beliefs.states[i, side, k])
         for coin in range(coins):
-            copy_state(words[side, k], words[1 - side, PLANNED])
+            copy_state(room.states, words[k], room.words[PLANNED])
             malware, decoy = begin_turn(world, planned, action)
             move, targets = plan_move(world, planned, coin)
-            chance = beliefs.weights[i, side, k] / (coins * max(1, count(targets)))
+            chance = weights[k] / (coins * max(1, count(targets)))
             turn = (move, malware, decoy, seen, wrong_hosts)
             if move == RED_SLEEP:
-                found = play_branch(world, beliefs, i, turn, NO_HOST, 0, chance, found)
+                found = play_branch(world, room, turn, NO_HOST, 0, chance, found)
             while targets:
                 target = lowest(targets)
                 targets &= targets - 1
                 options = exploits_against(planned, target) if move == EXPLOIT else 0
                 if options == 0:
-                    found = play_branch(world, beliefs, i, turn, target, 0, chance, found)
+                    found = play_branch(world, room, turn, target, 0, chance, found)
                 left = options
                 while left:
                     chosen = lowest(left)
                     left &= left - 1
                     share = chance * chance_of_exploit(options, chosen)
-                    found = play_branch(world, beliefs, i, turn, target, chosen, share, found)
+                    found = play_branch(world, room, turn, target, chosen, share, found)
     return found
 
 
@@ -173,23 +215,39 @@ def coins_of(net: Network) -> int:
 
 @large_rule
 def play_branch(
+    world: World, room: Found, turn: Turn, target: int, chosen: int, chance: float, found: int
+) -> int:
+    """Red does what is planned to this target with this exploit; its shell is seen, or not."""
+    _move, _malware, decoy, seen, _wrong_hosts = turn
+    found_by_then = found
+    for k in range(green_outcomes(world)):
+        green, green_chance = green_outcome(world, k)
+        is_plain = green != NO_HOST and shown_of(seen, green) & EXPLOIT_SEEN == NO_ACTIVITY
+        if green_chance == 0 or (is_plain and green != decoy):
+            continue  # a scan of green's is hidden only by a new decoy there
+        share = chance * green_chance
+        found_by_then = play_outcome(world, room, turn, target, chosen, share, found_by_then, green)
+    return found_by_then
+
+
+@rule
+def play_outcome(
     world: World,
-    beliefs: Beliefs,
-    i: int,
-    turn: Any,
+    room: Found,
+    turn: Turn,
     target: int,
     chosen: int,
     chance: float,
     found: int,
+    green: int,
 ) -> int:
-    """Red does what is planned to this target with this exploit; its shell is seen, or not."""
+    """The same, where green scans this host, or none."""
     move, malware, decoy, seen, wrong_hosts = turn
-    side = 1 - number(beliefs.standing[i].side)
-    state = beliefs.states[i, side, PLAYED]
+    state = room.states[PLAYED]
     for detection_die in (SEEN_SHELL, UNSEEN_SHELL):
-        copy_state(beliefs.words[i, side, PLANNED], beliefs.words[i, side, PLAYED])
+        copy_state(room.states, room.words[PLANNED], room.words[PLAYED])
         _chosen, recorded = red_acts(world, state, move, target, LOADED + chosen, detection_die)
-        end_turn(state, target, recorded, malware, decoy)
+        end_turn(world, state, target, recorded, malware, decoy, green)
         new_shell = state.alert != NO_HOST
         state.alert = NO_HOST
         share = chance
@@ -202,34 +260,30 @@ def play_branch(
                 take_at_its_word(world, state, seen)
             for word in range(len(seen)):
                 state.seen[word] = seen[word]
-            found = keep(beliefs, i, side, found, share)
+            found = keep(room, found, share)
         if not new_shell:
             break
     return found
 
 
 @rule
-def keep(beliefs: Beliefs, i: int, side: int, found: int, share: float) -> int:
+def keep(room: Found, found: int, share: float) -> int:
     """Add the state in row PLAYED to those found, or its chance to the one that equals it.
 
     Without room it takes the place of the least likely, if it is likelier.
     """
-    words, weights = beliefs.words[i, side], beliefs.weights[i, side]
     for k in range(found):
-        w = 0
-        while w < words.shape[1] and words[k, w] == words[PLAYED, w]:
-            w += 1
-        if w == words.shape[1]:
-            weights[k] += share
+        if are_equal(room.states, room.words[k], room.words[PLAYED]):
+            room.weights[k] += share
             return found
     row = found
     if found == CAPACITY:
-        beliefs.standing[i].dropped += 1
-        row = weights.argmin()
-        if weights[row] >= share:
+        room.standing.dropped += 1
+        row = number(room.weights.argmin())
+        if room.weights[row] >= share:
             return found
-    copy_state(words[PLAYED], words[row])
-    weights[row] = share
+    copy_state(room.states, room.words[PLAYED], room.words[row])
+    room.weights[row] = share
     return max(found, row + 1)
 
 
@@ -246,7 +300,7 @@ def copy_likely(source: Beliefs, i: int, target: Beliefs, j: int, least: float) 
     for k in range(count):
         weight = source.weights[i, side, k]
         if weight >= least:
-            copy_state(source.words[i, side, k], words[kept])
+            copy_state(source.states, source.words[i, side, k], words[kept])
             weights[kept] = weight
             kept += 1
             total += weight
@@ -267,14 +321,15 @@ def is_same_belief(beliefs: Beliefs, i: int, j: int) -> bool:
         difference = beliefs.weights[i, one.side, k] - beliefs.weights[j, other.side, k]
         if abs(difference) > ROUNDING:
             return False
-        for w in range(beliefs.words.shape[3]):
-            if beliefs.words[i, one.side, k, w] != beliefs.words[j, other.side, k, w]:
-                return False
+        if not are_equal(
+            beliefs.states, beliefs.words[i, one.side, k], beliefs.words[j, other.side, k]
+        ):
+            return False
     return True
 
 
 @rule
-def take_at_its_word(world: World, state: Network, seen: Any) -> None:
+def take_at_its_word(world: World, state: Network, seen: Seen) -> None:
     """Where a state shows other bits than blue was shown, let be true what these look like."""
     for host in range(hosts_in(world)):
         shown = shown_of(seen, host)
@@ -297,7 +352,7 @@ def take_at_its_word(world: World, state: Network, seen: Any) -> None:
 
 
 @rule
-def differing_hosts(seen: Any, other: Any) -> int:
+def differing_hosts(seen: Seen, other: Seen) -> int:
     """Of how many hosts two observations say different things."""
     hosts = 0
     for word in range(len(seen)):
@@ -309,17 +364,19 @@ def differing_hosts(seen: Any, other: Any) -> int:
 
 
 @large_rule
-def write_belief(world: World, beliefs: Beliefs, i: int, row: Any) -> None:
+def write_belief(world: World, beliefs: Beliefs, i: int, row: BytesOrFloats) -> None:
     """What is expected of the hidden state, as numbers from 0 to 1."""
     side = number(beliefs.standing[i].side)
     state = beliefs.states[i, 1 - side, PLANNED]
-    size = number_of_hidden(hosts_in(world), world.num_port_spots, world.num_subnets)
+    size = number(world.hidden_size)
     row[:size] = 0
     for k in range(beliefs.standing[i].count):
         coins = coins_of(beliefs.states[i, side, k])
         weight = np.float32(beliefs.weights[i, side, k] / coins)
         for coin in range(coins):
-            copy_state(beliefs.words[i, side, k], beliefs.words[i, 1 - side, PLANNED])
+            copy_state(
+                beliefs.states, beliefs.words[i, side, k], beliefs.words[i, 1 - side, PLANNED]
+            )
             add_hidden(world, state, weight, coin, row)
     row[size - 1] = np.float32(beliefs.standing[i].surprises) / np.float32(MANY_SURPRISES)
     for k in range(size):
@@ -327,14 +384,16 @@ def write_belief(world: World, beliefs: Beliefs, i: int, row: Any) -> None:
 
 
 @kernel
-def begin_beliefs(beliefs: Beliefs, chosen: Any) -> None:
+def begin_beliefs(beliefs: Beliefs, chosen: npt.NDArray[np.bool_]) -> None:
     for i in range(len(beliefs.standing)):
         if chosen[i]:
-            begin_belief(beliefs, i)
+            begin_belief(beliefs, i, 0)
 
 
 @kernel
-def believe_all(worlds: Any, beliefs: Beliefs, actions: Any, seen: Any) -> None:
+def believe_all(
+    worlds: Worlds, beliefs: Beliefs, actions: npt.NDArray[np.int64], seen: Seen
+) -> None:
     """A turn of each; all play the first of the worlds. seen: int64 [N, words]."""
     for i in range(len(beliefs.standing)):
         believe(worlds[0], beliefs, i, number(actions[i]), seen[i])

@@ -2,6 +2,12 @@
 
 from phalanx.cage2.rules.network import ACTIVE, RUNNING, Network
 from phalanx.cage2.rules.scenario import BLOCKED
+from phalanx.cage2.rules.sessions import end_all_if_any, end_removable_if_any, own_red
+from phalanx.cage2.rules.web_decoys import (
+    add_vsftpd_if_counted,
+    counted,
+    forget_vsftpd_if_counted,
+)
 from phalanx.cage2.rules.world import World
 from phalanx.compiled.bits import all_but, has, number, only
 from phalanx.compiled.rule import rule
@@ -25,6 +31,7 @@ def remove(net: Network, host: int) -> None:
     if has(net.removable, host):
         net.removable &= all_but(host)
         net.sessions &= all_but(host)
+    end_removable_if_any(own_red(net), host)
 
 
 @rule
@@ -40,10 +47,22 @@ def restore(world: World, net: Network, host: int) -> None:
     if host != world.start:
         net.sessions &= gone
         net.root &= gone
+    end_all_if_any(own_red(net), world, host)
     net.decoys[host] = 0
+    forget_vsftpd_if_counted(counted(net), host)
     net.restored |= only(host)
     if host == world.goal:
         net.service |= RUNNING | ACTIVE
+
+
+@rule
+def shuffle(net: Network, host: int) -> None:
+    """Move the host's services to other ports: what red remembers of them is worth nothing.
+
+    No action of the challenge's: scenarios name it in `blue_actions`.
+    """
+    net.ports[host] = 0
+    net.scanned &= all_but(host)
 
 
 @rule
@@ -58,4 +77,5 @@ def place_decoy(world: World, net: Network, host: int, decoy: int) -> bool:
     fits = has(placeable(world, host, net.decoys[host]), decoy)
     if fits:
         net.decoys[host] |= only(decoy)
+        add_vsftpd_if_counted(counted(net), host, decoy)
     return fits

@@ -1,20 +1,11 @@
 """The hidden state of a network as numbers from 0 to 1."""
 
-from typing import Any
-
 import numpy as np
 
-from phalanx.cage2.rules.attackers import (
-    ESCALATE,
-    EXPLOIT,
-    IMPACT,
-    RED_SLEEP,
-    SCAN,
-    SWEEP,
-    plan_move,
-)
+from phalanx.cage2.rules.attackers import plan_move
 from phalanx.cage2.rules.network import Network
 from phalanx.cage2.rules.red import chance_of_exploit, exploits_against, meets, takes
+from phalanx.cage2.rules.red_actions import ESCALATE, EXPLOIT, IMPACT, RED_SLEEP, SCAN, SWEEP
 from phalanx.cage2.rules.scenario import (
     ALL_RED_AGENTS,
     LISTENING,
@@ -24,9 +15,10 @@ from phalanx.cage2.rules.scenario import (
 )
 from phalanx.cage2.rules.scenario import AS_ROOT as GIVES_ROOT
 from phalanx.cage2.rules.scenario import AS_USER as GIVES_USER
-from phalanx.cage2.rules.world import World, Worlds, hosts_in, num_hosts_of
+from phalanx.cage2.rules.world import World, hosts_in
 from phalanx.compiled.bits import count, lowest, number
 from phalanx.compiled.rule import rule
+from phalanx.compiled.spread import BytesOrFloats
 
 # Ports of a host that red can ever remember.
 PORT_SPOTS = tuple(
@@ -58,19 +50,10 @@ SURPRISED = ATTACKER + len(ALL_RED_AGENTS)  # how far this cannot be relied on, 
 HIDDEN_SIZE = SURPRISED + 1
 
 
-def hidden_size(worlds: Worlds) -> int:
-    """How many numbers the hidden state has in these worlds."""
-    ports, subnets = (int(worlds[name].max()) for name in ("num_port_spots", "num_subnets"))
-    return int(number_of_hidden(num_hosts_of(worlds), ports, subnets))
-
-
 @rule
-def number_of_hidden(hosts: int, ports: int, subnets: int) -> int:
-    return 17 * hosts + ports + 2 + NUM_STEPS + NUM_FLAGS + subnets + len(ALL_RED_AGENTS) + 1
-
-
-@rule
-def add_hidden(world: World, net: Network, weight: np.float32, coin: int, row: Any) -> None:
+def add_hidden(
+    world: World, net: Network, weight: np.float32, coin: int, row: BytesOrFloats
+) -> None:
     """Add what is true of a network, `weight` times. It is left with its next move planned.
 
     coin: how it falls where an attacker throws one.
@@ -108,14 +91,16 @@ def add_hidden(world: World, net: Network, weight: np.float32, coin: int, row: A
 
 
 @rule
-def add_set(members: int, weight: np.float32, row: Any, first: int) -> None:
+def add_set(members: int, weight: np.float32, row: BytesOrFloats, first: int) -> None:
     while members:
         row[first + lowest(members)] += weight
         members &= members - 1
 
 
 @rule
-def add_dangers(world: World, net: Network, weight: np.float32, row: Any, first: int) -> None:
+def add_dangers(
+    world: World, net: Network, weight: np.float32, row: BytesOrFloats, first: int
+) -> None:
     """Whether an exploit would take each host whose ports red remembers, and as whom."""
     hosts = hosts_in(world)
     for host in range(hosts):
@@ -133,7 +118,7 @@ def add_dangers(world: World, net: Network, weight: np.float32, row: Any, first:
 
 @rule
 def add_next_move(
-    world: World, net: Network, weight: np.float32, coin: int, row: Any, first: int
+    world: World, net: Network, weight: np.float32, coin: int, row: BytesOrFloats, first: int
 ) -> None:
     """What red will do if blue does nothing, and whether an exploit will take its host.
 

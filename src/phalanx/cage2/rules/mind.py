@@ -1,6 +1,6 @@
 """What blue keeps from turn to turn: its memory, and its belief if its observations show one."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,16 +23,17 @@ from phalanx.cage2.rules.observation import (
     BITS,
     TRUE,
     Memory,
+    Seen,
     forget,
     memory_dtype,
-    number_of_open,
     remember,
     write_what_is_seen,
 )
 from phalanx.cage2.rules.scenario import NUM_HOSTS
-from phalanx.cage2.rules.world import World, hosts_in
+from phalanx.cage2.rules.world import World
 from phalanx.compiled.bits import number
 from phalanx.compiled.rule import records, rule
+from phalanx.compiled.spread import BytesOrFloats
 
 
 class Minds(NamedTuple):
@@ -41,26 +42,33 @@ class Minds(NamedTuple):
     memories: npt.NDArray[np.void]  # of memory_dtype [N], or one for all if observations need none
     beliefs: Beliefs | None  # None is known to the compiler, which then leaves out all of it
     kind: int
+    features: npt.NDArray[np.float32] | None = None  # [worlds, numbers], where they are shown
 
 
-def make_minds(size: int, kind: int, prior: Prior, num_hosts: int = NUM_HOSTS) -> Minds:
+def make_minds(
+    size: int,
+    kind: int,
+    prior: Prior,
+    num_hosts: int = NUM_HOSTS,
+    features: npt.NDArray[np.float32] | None = None,
+) -> Minds:
     beliefs = make_beliefs(size, prior) if kind >= TRUE else None
-    return Minds(records(size if kind else 1, memory_dtype(num_hosts)), beliefs, kind)
+    return Minds(records(size if kind else 1, memory_dtype(num_hosts)), beliefs, kind, features)
 
 
 NO_MINDS = make_minds(1, BITS, NO_PRIOR)  # of networks that show only bits
 
 
 @rule
-def begin_mind(minds: Minds, i: int) -> None:
+def begin_mind(minds: Minds, i: int, world_number: int) -> None:
     """A new episode: nothing was seen, nothing done."""
     if minds.kind:
         forget(minds.memories[i])
-    begin_belief_if_any(minds.beliefs, i)
+    begin_belief_if_any(minds.beliefs, i, world_number)
 
 
 @rule
-def take_in(world: World, minds: Minds, i: int, action: int, seen: Any) -> None:
+def take_in(world: World, minds: Minds, i: int, action: int, seen: Seen) -> None:
     """One turn: blue's own action and the bits that it was shown."""
     if minds.kind:
         remember(world, minds.memories[i], action, seen)
@@ -75,7 +83,9 @@ def tell_truth(minds: Minds, i: int, net: Network) -> None:
 
 
 @rule
-def write_mind(world: World, minds: Minds, i: int, seen: Any, horizon: int, row: Any) -> None:
+def write_mind(
+    world: World, minds: Minds, i: int, seen: Seen, horizon: int, row: BytesOrFloats
+) -> None:
     """The observation, as far as blue can know it."""
     memory = minds.memories[i if minds.kind else 0]
     write_what_is_seen(world, memory, seen, minds.kind, horizon, row)
@@ -83,13 +93,28 @@ def write_mind(world: World, minds: Minds, i: int, seen: Any, horizon: int, row:
 
 
 @rule
-def begin_belief_if_any(beliefs: Beliefs | None, i: int) -> None:
-    if beliefs is not None:
-        begin_belief(beliefs, i)
+def write_features_if_any(
+    features: npt.NDArray[np.float32] | None,
+    world: World,
+    world_number: int,
+    kind: int,
+    row: BytesOrFloats,
+) -> None:
+    """What the plan says of each host, after all else."""
+    if features is not None:
+        first = number(world.sizes[kind])
+        for k in range(features.shape[1]):
+            row[first + k] = features[world_number, k]
 
 
 @rule
-def believe_if_any(world: World, beliefs: Beliefs | None, i: int, action: int, seen: Any) -> None:
+def begin_belief_if_any(beliefs: Beliefs | None, i: int, world_number: int) -> None:
+    if beliefs is not None:
+        begin_belief(beliefs, i, world_number)
+
+
+@rule
+def believe_if_any(world: World, beliefs: Beliefs | None, i: int, action: int, seen: Seen) -> None:
     if beliefs is not None:
         believe(world, beliefs, i, action, seen)
 
@@ -109,10 +134,9 @@ def be_certain_if_any(beliefs: Beliefs | None, i: int, net: Network) -> None:
 
 
 @rule
-def write_belief_if_any(world: World, beliefs: Beliefs | None, i: int, row: Any) -> None:
+def write_belief_if_any(world: World, beliefs: Beliefs | None, i: int, row: BytesOrFloats) -> None:
     if beliefs is not None:
-        first = number_of_open(hosts_in(world), number(world.num_decoy_spots))
-        write_belief(world, beliefs, i, row[first:])
+        write_belief(world, beliefs, i, row[number(world.open_size) :])
 
 
 @rule

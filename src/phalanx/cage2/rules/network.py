@@ -1,24 +1,32 @@
 """One network as one record: the state of a game, dice included. A batch is an array of them."""
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
 from phalanx.cage2.rules.scenario import B_LINE, DRAWN, NO_HOST, NUM_HOSTS
-from phalanx.cage2.rules.world import HOSTS_PER_WORD, World, set_dtype
+from phalanx.cage2.rules.sessions import begin_own_if_any, own_fields, own_red
+from phalanx.cage2.rules.web_decoys import counted, forget_vsftpd_if_counted, vsftpd_fields
+from phalanx.cage2.rules.world import HOSTS_PER_WORD, World, Worlds, set_dtype
 from phalanx.compiled.bits import count, has, lowest, number, only
-from phalanx.compiled.rule import kernel, rule
+from phalanx.compiled.rule import Record, kernel, rule
 
-Network = Any  # one record of NETWORK inside a rule
+Network = Record  # one record of NETWORK inside a rule
 Networks = npt.NDArray[np.void]  # NETWORK [N]
+Odds = npt.NDArray[np.int64]  # [attackers] of those that are drawn
 
 
-def network_dtype(num_hosts: int) -> np.dtype[np.void]:
-    """A record with room for so many hosts."""
+def network_dtype(
+    num_hosts: int, counts_vsftpd: bool = False, own_red: bool = False
+) -> np.dtype[np.void]:
+    """A record with room for so many hosts; for how many Vsftpd decoys stand on each; and for an
+    attacker of the user's own.
+    """
     hosts = set_dtype(num_hosts)
     return np.dtype(
         [
+            # First, since Numba takes a record for another that has fewer fields at its end
+            *(vsftpd_fields(num_hosts) if counts_vsftpd else ()),
+            *(own_fields(num_hosts) if own_red else ()),
             # what blue sees: four bits per host (observation.py)
             ("seen", np.int64, -(-num_hosts // HOSTS_PER_WORD)),
             ("stream", np.uint64),  # the dice of (seed, index); episode and turn say where they are
@@ -76,6 +84,8 @@ RUNNING, ACTIVE, NAME_KNOWN = 1, 2, 4  # the operational service
 
 LOADED = 1 << 32
 COINS = 1 << 16  # slots of coins begin behind the last one that a turn rolls in
+WHERE = COINS - 1  # the slot of the network that an episode is played on
+OWN_DICE = 1 << 17  # ... and behind these the dice of attackers of the user's own
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31))
 _FACTORS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
@@ -116,6 +126,12 @@ def heads(net: Network) -> bool:
 
 
 @rule
+def own_die(net: Network) -> int:
+    """63 random bits for an attacker of the user's own, rolled apart from all other dice."""
+    return number(dice(net, OWN_DICE + number(net.turn)) >> np.uint64(1))
+
+
+@rule
 def low_die(word: np.uint64) -> int:
     return number(word & np.uint64(0xFFFFFFFF))
 
@@ -143,7 +159,14 @@ def one_of(members: int, die: int) -> int:
 
 
 @rule
-def begin_episode(world: World, net: Network, odds: Any) -> None:
+def draw_world(worlds: Worlds, net: Network) -> None:
+    """The network that an episode is played on, by dice of its own if there are several."""
+    if len(worlds) > 1:
+        net.world = (low_die(dice(net, WHERE)) * len(worlds)) >> 32
+
+
+@rule
+def begin_episode(world: World, net: Network, odds: Odds) -> None:
     """Everything as the scenario starts: red sits on its first host and knows little else.
 
     odds: int64 [attackers], their cumulative chances times 2**32, for attackers that are drawn.
@@ -159,12 +182,14 @@ def begin_episode(world: World, net: Network, odds: Any) -> None:
     for host in range(len(net.decoys)):
         net.decoys[host] = 0
         net.ports[host] = 0
+        forget_vsftpd_if_counted(counted(net), host)
     net.subnets = world.subnets_at_start
     net.swept = net.line_step = 0
     net.line_target = net.last_exploited = net.last_escalated = net.alert = NO_HOST
     net.succeeded = UNKNOWN
     net.found_nothing = 0
     net.service = RUNNING | ACTIVE
+    begin_own_if_any(own_red(net), world)
     net.red = net.red_plan
     if net.red_plan == DRAWN:
         die = low_die(dice(net, 0))
@@ -174,7 +199,9 @@ def begin_episode(world: World, net: Network, odds: Any) -> None:
 
 
 @kernel
-def seed_networks(nets: Networks, seeds: Any, first_index: int, step: int) -> None:
+def seed_networks(
+    nets: Networks, seeds: npt.NDArray[np.uint64], first_index: int, step: int
+) -> None:
     """Dice of (seeds[i], first_index + step * i) for network i; its next episode is number 0."""
     for i in range(len(nets)):
         index = np.uint64(first_index + step * i)

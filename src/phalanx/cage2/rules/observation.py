@@ -2,12 +2,11 @@
 actions.
 """
 
-from typing import Any
-
 import numpy as np
+import numpy.typing as npt
 
 from phalanx.cage2.rules.blue import placeable
-from phalanx.cage2.rules.hidden import HIDDEN_SIZE, hidden_size
+from phalanx.cage2.rules.hidden import HIDDEN_SIZE
 from phalanx.cage2.rules.network import Network
 from phalanx.cage2.rules.scenario import (
     DECOY_SPOTS,
@@ -22,15 +21,14 @@ from phalanx.cage2.rules.scenario import (
 from phalanx.cage2.rules.world import (
     HOSTS_PER_WORD,
     World,
-    Worlds,
     host_of,
     hosts_in,
-    num_hosts_of,
     verb_of,
 )
 from phalanx.cage2.settings import OBSERVATIONS
 from phalanx.compiled.bits import has, lowest, number, only
-from phalanx.compiled.rule import rule
+from phalanx.compiled.rule import Record, rule
+from phalanx.compiled.spread import BytesOrFloats, spread_for
 from phalanx.errors import ConfigError, choices
 
 # --- the bits: four per host, activity (two) and compromised (two), first bit lowest --------------
@@ -41,6 +39,8 @@ NO_ACTIVITY, SCAN_SEEN, EXPLOIT_SEEN = 0b00, 0b01, 0b11
 CLEAN, UNSURE, USER_LEVEL, PRIVILEGED = 0b0000, 0b0100, 0b1000, 0b1100
 ACTIVITY_OF_ALL = np.int64(int("0011" * HOSTS_PER_WORD, 2))
 COMPROMISED_OF_ALL = ~ACTIVITY_OF_ALL
+
+Seen = npt.NDArray[np.int64]  # what blue sees of a network, sixteen hosts a word
 
 
 @rule
@@ -72,7 +72,7 @@ def shift_of(host: int) -> int:
 
 
 @rule
-def shown_of(seen: Any, host: int) -> int:
+def shown_of(seen: Seen, host: int) -> int:
     """The four bits of a host."""
     return (number(seen[word_of(host)]) >> shift_of(host)) & 0b1111
 
@@ -125,19 +125,21 @@ def mark_malware(net: Network, host: int) -> None:
 
 
 @rule
-def write_bits(world: World, seen: Any, row: Any) -> None:
+def write_bits(world: World, seen: Seen, row: BytesOrFloats) -> None:
     """The bits, a value each."""
-    left, first = 4 * hosts_in(world), 0
-    for word in range(len(seen)):
-        bits = number(seen[word])
-        for k in range(min(left, BITS_PER_WORD)):
-            row[first + k] = (bits >> k) & 1
-        first += BITS_PER_WORD
-        left -= BITS_PER_WORD
+    hosts, values = hosts_in(world), spread_for(row)
+    for pair in range(hosts // 2):  # two hosts have a byte, and its bits are copied at once
+        shown = (number(seen[pair >> 3]) >> (8 * (pair & 7))) & 255
+        for k in range(8):
+            row[8 * pair + k] = values[shown, k]
+    if hosts % 2:
+        shown = shown_of(seen, hosts - 1)
+        for k in range(4):
+            row[4 * hosts - 4 + k] = values[shown, k]
 
 
 @rule
-def read_bits(world: World, row: Any, seen: Any) -> None:
+def read_bits(world: World, row: BytesOrFloats, seen: Seen) -> None:
     """Values as the bits that they stand for."""
     for word in range(len(seen)):
         seen[word] = 0
@@ -171,7 +173,7 @@ def memory_dtype(num_hosts: int) -> np.dtype[np.void]:
 
 MEMORY = memory_dtype(NUM_HOSTS)  # of CAGE-2
 NO_ACTION = 0xFFFF
-Memory = Any  # one record of it inside a rule
+Memory = Record  # one record of it inside a rule
 
 # Where each part of a `history` observation begins: these are the places in CAGE-2; other networks
 # have more or fewer hosts and decoys in each.
@@ -220,25 +222,6 @@ def observation_kind(name: str) -> int:
     return OBSERVATIONS.index(name)
 
 
-def observation_size(kind: int, worlds: Worlds) -> int:
-    """How many numbers an observation of this kind has in these worlds."""
-    hosts, spots = num_hosts_of(worlds), int(worlds["num_decoy_spots"].max())
-    history = 4 * hosts + 4 * hosts + spots + NUM_VERBS + hosts + 1
-    if kind == BITS:
-        return 4 * hosts
-    if kind == HISTORY:
-        return history
-    if kind == MEMORISED:
-        return history + 3 * hosts + spots + 2
-    return number_of_open(hosts, spots) + hidden_size(worlds)
-
-
-@rule
-def number_of_open(hosts: int, spots: int) -> int:
-    """How many numbers a `belief` observation has before what is hidden."""
-    return 4 * hosts + spots + hosts + 1 + 2 * len(HORIZONS)
-
-
 @rule
 def forget(memory: Memory) -> None:
     """A new episode: nothing was seen, nothing done."""
@@ -256,7 +239,7 @@ def forget(memory: Memory) -> None:
 
 
 @rule
-def remember(world: World, memory: Memory, action: int, seen: Any) -> None:
+def remember(world: World, memory: Memory, action: int, seen: Seen) -> None:
     """Take in one turn: blue's own action and the bits that it was shown."""
     memory.turn += 1
     memory.last_action = action
@@ -287,7 +270,7 @@ def remember(world: World, memory: Memory, action: int, seen: Any) -> None:
 
 
 @rule
-def style_of(world: World, memory: Memory, seen: Any) -> int:
+def style_of(world: World, memory: Memory, seen: Seen) -> int:
     """Who scans a first host in turn 2 either stays with it in turn 3, or goes on to another."""
     style = UNTOLD
     for first in range(hosts_in(world)):
@@ -306,7 +289,9 @@ def nearness(turn: int, now: int) -> np.float32:
 
 
 @rule
-def write_decoys(world: World, decoys: Any, row: Any, first: int) -> int:
+def write_decoys(
+    world: World, decoys: npt.NDArray[np.uint8], row: BytesOrFloats, first: int
+) -> int:
     """Sets of decoys [host], one number for each that can stand; returns where they end."""
     for spot in range(world.num_decoy_spots):
         standing = number(decoys[world.decoy_spot_host[spot]])
@@ -315,7 +300,9 @@ def write_decoys(world: World, decoys: Any, row: Any, first: int) -> int:
 
 
 @rule
-def write_history(world: World, memory: Memory, seen: Any, horizon: int, row: Any) -> int:
+def write_history(
+    world: World, memory: Memory, seen: Seen, horizon: int, row: BytesOrFloats
+) -> int:
     """The bits and what blue remembers, as numbers from 0 to 1; returns how many."""
     write_bits(world, seen, row)
     now, hosts = number(memory.turn), hosts_in(world)
@@ -333,15 +320,16 @@ def write_history(world: World, memory: Memory, seen: Any, horizon: int, row: An
         row[k] = 0
     if memory.last_action != NO_ACTION:
         verb = verb_of(world, memory.last_action)
-        row[last_verb + verb] = 1
-        if verb < SLEEP:
+        if verb < NUM_VERBS:
+            row[last_verb + verb] = 1
+        if verb < SLEEP or verb >= NUM_VERBS:
             row[last_host + host_of(world, memory.last_action)] = 1
     row[last_host + hosts] = np.float32(now) / np.float32(horizon)
     return last_host + hosts + 1
 
 
 @rule
-def write_memory(world: World, memory: Memory, row: Any, first: int) -> None:
+def write_memory(world: World, memory: Memory, row: BytesOrFloats, first: int) -> None:
     """What a `memory` observation has after the numbers of a `history` observation."""
     now, hosts = number(memory.turn), hosts_in(world)
     for host in range(hosts):
@@ -356,7 +344,7 @@ def write_memory(world: World, memory: Memory, row: Any, first: int) -> None:
 
 
 @rule
-def write_open(world: World, memory: Memory, seen: Any, horizon: int, row: Any) -> None:
+def write_open(world: World, memory: Memory, seen: Seen, horizon: int, row: BytesOrFloats) -> None:
     """A `belief` observation but for the hidden state: the bits, blue's own work, and the time."""
     hosts = hosts_in(world)
     write_bits(world, seen, row)
@@ -373,7 +361,7 @@ def write_open(world: World, memory: Memory, seen: Any, horizon: int, row: Any) 
 
 @rule
 def write_what_is_seen(
-    world: World, memory: Memory, seen: Any, kind: int, horizon: int, row: Any
+    world: World, memory: Memory, seen: Seen, kind: int, horizon: int, row: BytesOrFloats
 ) -> None:
     """The observation of this kind, as far as it is no secret."""
     if kind == BITS:
@@ -387,7 +375,7 @@ def write_what_is_seen(
 
 
 @rule
-def write_truth(net: Network, hosts: int, row: Any) -> None:
+def write_truth(net: Network, hosts: int, row: BytesOrFloats) -> None:
     """Red's true standing on each host: address known, ports known, access from 0 to 1."""
     for host in range(hosts):
         row[host] = (net.known >> host) & 1

@@ -23,6 +23,13 @@ from phalanx.cage2.rules.scenario import (
     SPOILED,
     SSH,
 )
+from phalanx.cage2.rules.sessions import (
+    add_session_if_any,
+    note_root_if_any,
+    own_red,
+    raise_one_if_any,
+)
+from phalanx.cage2.rules.web_decoys import connections_of_red
 from phalanx.cage2.rules.world import World, is_reached, is_subnet_reached
 from phalanx.compiled.bits import all_but, count, has, number, only
 from phalanx.compiled.rule import rule
@@ -78,7 +85,7 @@ def scan(world: World, net: Network, host: int) -> tuple[bool, tuple[int, int, b
     net.ports[host] = found
     net.scanned |= only(host)
     net.known |= only(host)
-    return True, (ports, ports, False)
+    return True, (connections_of_red(world, net, host, ports), ports, False)
 
 
 @rule
@@ -149,7 +156,14 @@ def exploit(
     options = exploits_against(net, host)
     if options == 0:
         return False, QUIET, NO_EXPLOIT
-    chosen = choose_exploit(options, exploit_die)
+    return try_exploit(world, net, host, choose_exploit(options, exploit_die), detection_die)
+
+
+@rule
+def try_exploit(
+    world: World, net: Network, host: int, chosen: int, detection_die: int
+) -> tuple[bool, tuple[int, int, bool], int]:
+    """Try one exploit, whatever red remembers of the host; returns the same."""
     if not can_try(world, net, host, chosen):
         return False, QUIET, chosen
     answer = meets(world, net, host, chosen)
@@ -158,7 +172,7 @@ def exploit(
     if chosen == SSH:
         if answer in (DECOY, FAILS):
             return False, (10, 1, False), chosen
-        gain_session(net, host, False, False)
+        gain_session(net, host, answer == AS_ROOT, False)
         return True, (11, 1, False), chosen
     if answer == DECOY:
         return False, (2, 1, False), chosen
@@ -175,8 +189,8 @@ def exploit(
 
 @rule
 def gain_session(net: Network, host: int, as_root: bool, detected: bool) -> None:
-    """Add red's new session. Beside an older one it changes nothing: that one is root already (see
-    docs).
+    """Add red's new session. Beside an older one it changes nothing for the challenge's attackers:
+    that one is root already. What it changes for others is in sessions.py.
     """
     net.named |= only(host)
     if as_root:
@@ -184,11 +198,12 @@ def gain_session(net: Network, host: int, as_root: bool, detected: bool) -> None
     elif detected and not has(net.sessions, host):
         net.removable |= only(host)
     net.sessions |= only(host)
+    add_session_if_any(own_red(net), host, as_root, detected)
 
 
 @rule
-def escalate(world: World, net: Network, host: int) -> bool:
-    """Become root through a session on the host and read what lies there.
+def escalate(world: World, net: Network, host: int, die: int) -> bool:
+    """Become root through a session on the host, any one if none is, and read what lies there.
 
     Blue sees nothing of it.
     """
@@ -198,6 +213,8 @@ def escalate(world: World, net: Network, host: int) -> bool:
         net.root |= only(host)
         net.removable &= all_but(host)
         net.files |= only(host)
+        raise_one_if_any(own_red(net), host, die)
+    note_root_if_any(own_red(net), host, has(world.tells_service, host))
     net.known |= world.read_on[host]
     net.subnets |= world.subnets_read_on[host]
     if has(world.tells_service, host):

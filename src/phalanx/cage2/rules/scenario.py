@@ -18,6 +18,7 @@ HOSTS = (
     "Op_Server0", "User0", "User1", "User2", "User3", "User4",
 )  # fmt: skip
 NUM_HOSTS = len(HOSTS)
+MAX_HOSTS = 64  # of any network that can be played
 (
     DEFENDER, ENTERPRISE0, ENTERPRISE1, ENTERPRISE2, OP_HOST0, OP_HOST1, OP_HOST2,
     OP_SERVER0, USER0, USER1, USER2, USER3, USER4,
@@ -34,6 +35,7 @@ SUBNET_OF_HOST = np.array([0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 2], np.uint8)
 ROOT_COST = np.array([1, 10, 10, 10, 1, 1, 1, 10, 0, 1, 1, 1, 1], np.int64)
 SERVICE_DOWN_COST = 100
 RESTORE_COST = 10
+ACTION_COSTS = {"Restore": RESTORE_COST}  # others cost nothing
 
 # The address that red reads off a host when it escalates there (besides the host's own).
 POINTS_TO = {
@@ -67,6 +69,7 @@ class Image(NamedTuple):
         int, int
     ]  # exploit -> FAILS, AS_USER or AS_ROOT; absent: no process of that type on that port
     runs_service: bool = False  # the operational service
+    again: tuple[int, ...] = ()  # ports on which more than one listens
 
 
 GATE = Image("Linux", (22,), {SSH: AS_USER})
@@ -121,6 +124,12 @@ NUM_VERBS = len(VERBS)
 ANALYSE, REMOVE, FIRST_DECOY = 0, 1, 2
 RESTORE, SLEEP, MONITOR = range(FIRST_DECOY + NUM_DECOYS, NUM_VERBS)
 NUM_ACTIONS = 2 + len(HOST_VERBS) * NUM_HOSTS
+# Actions that the challenge does not have, for scenarios that ask for them: they come behind the
+# others, and observations do not name them.
+EXTRA_VERBS = ("Shuffle",)
+(SHUFFLE,) = range(NUM_VERBS, NUM_VERBS + len(EXTRA_VERBS))
+ALL_VERBS = (*VERBS, *EXTRA_VERBS)
+ABOUT_HOSTS = (*HOST_VERBS, *EXTRA_VERBS)
 ACTION_SLEEP, ACTION_MONITOR = 0, 1
 
 
@@ -150,6 +159,13 @@ VERB_OF_ACTION = np.array(
     [SLEEP, MONITOR, *(v for v in range(len(HOST_VERBS)) for _ in HOSTS)], np.uint8
 )
 HOST_OF_ACTION = np.array([0, 0, *(h for _ in HOST_VERBS for h in range(NUM_HOSTS))], np.uint8)
+
+# --- green ----------------------------------------------------------------------------------------
+
+GREEN_HOSTS = (
+    "User0", "User1", "User2", "User3", "User4", "Enterprise0", "Enterprise1", "Enterprise2",
+)  # fmt: skip
+"""that the original's GreenAgent scans, by name, wherever it plays"""
 
 # --- red agents and rule sets ---------------------------------------------------------------------
 

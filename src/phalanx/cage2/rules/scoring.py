@@ -1,7 +1,7 @@
 """What a turn costs blue, in exact tenths, and how well a fix follows the order of repair."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -11,22 +11,20 @@ from phalanx.cage2.rules.scenario import REMOVE, RESTORE
 from phalanx.cage2.rules.world import World
 from phalanx.cage2.workflow import CODES, JUDGED
 from phalanx.compiled.bits import has, number
-from phalanx.compiled.rule import rule
+from phalanx.compiled.rule import Record, rule
 
 
 @rule
-def cost(world: World, net: Network, restored: bool) -> int:
+def cost(world: World, net: Network, verb: int) -> int:
     """Hosts that red holds as root, the operational service while it is down [Q7], and blue's
-    Restore.
+    action: in the challenge only Restore.
     """
     tenths, root = number(0), number(net.root)
-    for byte in range(len(world.prices)):
-        tenths += world.prices[byte, (root >> (8 * byte)) & 255]
+    for four in range(len(world.prices)):
+        tenths += world.prices[four, (root >> (4 * four)) & 15]
     if net.service & RUNNING == 0:
         tenths += world.service_down_cost
-    if restored:
-        tenths += world.restore_cost
-    return tenths
+    return tenths + number(world.action_costs[verb])
 
 
 # --- how well blue follows its order of repair ----------------------------------------------------
@@ -40,6 +38,7 @@ CONDUCT = np.dtype(
     ],
     align=True,
 )
+Conduct = Record  # one record of CONDUCT inside a rule
 IDLE = 0.1  # of the cost of a violation: `gate`, for a fix that follows its order in vain
 FIXES = 20  # `per_fix` and `gate` share λ among so many fixes
 
@@ -75,7 +74,7 @@ NO_ORDERS = make_orders([])
 
 
 @rule
-def begin_conduct(conduct: Any, orders: Orders, die: int) -> None:
+def begin_conduct(conduct: Conduct, orders: Orders, die: int) -> None:
     """A new episode: its order is drawn, nothing is fixed yet."""
     conduct.order = orders.allowed[(die * len(orders.allowed)) >> 32]
     conduct.fixes = conduct.compliant = 0
@@ -83,7 +82,9 @@ def begin_conduct(conduct: Any, orders: Orders, die: int) -> None:
 
 
 @rule
-def align(conduct: Any, orders: Orders, infected: int, left: int, verb: int, host: int) -> float:
+def align(
+    conduct: Conduct, orders: Orders, infected: int, left: int, verb: int, host: int
+) -> float:
     """Judge a fix by the hosts that red held before it; returns its alignment reward.
 
     left: hosts that red holds after it.

@@ -1,9 +1,10 @@
 """Which of the challenge's attackers can play on a network: they go by the names of its hosts."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from phalanx.cage2.scenario.plan import CLOSED, GATED, GOAL, KEY_WORD, Scenario
 from phalanx.cage2.scenario.worlds import gateway_of
+from phalanx.cage2.settings import DEFAULT_PRIOR, red_agent_weights
 from phalanx.errors import ConfigError
 
 LINE_START = "User0"
@@ -15,6 +16,41 @@ def check_attackers(scenario: Scenario, red_agents: Iterable[str]) -> None:
     """Refuse attackers that would stop with an error in the original."""
     for red_agent in red_agents:
         _check(scenario, red_agent)
+
+
+def can_attack(scenarios: Sequence[Scenario], red_agents: Iterable[str]) -> tuple[str, ...]:
+    """Those of the attackers that can play on all of these networks."""
+
+    def can(red_agent: str) -> bool:
+        try:
+            for scenario in scenarios:
+                _check(scenario, red_agent)
+        except ConfigError:
+            return False
+        return True
+
+    return tuple(name for name in red_agents if can(name))
+
+
+def spec_there(spec: str, scenarios: Sequence[Scenario]) -> str:
+    """A mixture of attackers without those that cannot play on these networks."""
+    weights = red_agent_weights(spec)
+    able = can_attack(scenarios, weights)
+    if len(able) == len(weights):
+        return spec
+    total = sum(weights[name] for name in able)
+    return ",".join(f"{name}={weights[name] / total!r}" for name in able)
+
+
+def prior_there(
+    prior: str | Mapping[str, float], scenarios: Sequence[Scenario]
+) -> str | Mapping[str, float]:
+    """Whom a belief expects: of those that are expected if nothing is said, who can play there."""
+    if prior == DEFAULT_PRIOR:
+        return spec_there(DEFAULT_PRIOR, scenarios)
+    for scenario in scenarios:
+        check_attackers(scenario, red_agent_weights(prior))
+    return prior
 
 
 def _check(scenario: Scenario, red_agent: str) -> None:
@@ -53,6 +89,15 @@ def line_hindrance(scenario: Scenario) -> str | None:
         for host in (target, gateway, third[0]):
             if scenario.ways[scenario.subnet_of(host)] in (GATED, CLOSED):
                 return f"{host} cannot always be reached"
+        for host in (gateway, third[0]):
+            if not _shows_a_port(scenario, host):
+                return f"a scan of {host} finds no port"
         if scenario.subnet_of(gateway) not in scenario.host(gateway).subnets_told:
             return f"{gateway} does not tell its own subnet"
     return None
+
+
+def _shows_a_port(scenario: Scenario, host: str) -> bool:
+    """Whether red's first host sees a port of it that is genuine."""
+    way = scenario.ways[scenario.subnet_of(host)]
+    return any(port in ports for port in scenario.host(host).image.ports for ports in way)

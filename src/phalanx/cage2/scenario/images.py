@@ -1,7 +1,5 @@
 """Images: what runs on a host. The challenge's own by name, and others from files in its format."""
 
-from typing import Any
-
 from phalanx.cage2.rules.scenario import (
     AS_ROOT,
     AS_USER,
@@ -37,7 +35,9 @@ IMAGES = {
     "windows_user_host2": W2,
     "linux_user_host1": L1,
     "linux_user_host2": L2,
-}  # as the original's scenarios call them
+    "Kali_Box": Image("Linux", (22, 55553, 68), {SSH: FAILS}),
+    "linux_decoy_host": GATE,
+}  # as the original calls them; the last two are not in the challenge
 
 SERVICE = "OTService"
 ROOTS = {"Linux": "root", "Windows": "SYSTEM"}
@@ -62,15 +62,16 @@ def read_image(keys: Keys) -> Image:
     processes = [_Process(process) for process in keys.parts("Processes")]
     users = [user.get("Username") for user in keys.parts("User Info") if user.get("Bruteforceable")]
     services = keys.get("Services", {}) or {}
-    ports = tuple(dict.fromkeys(port for process in processes for port in process.ports))
-    _check_ports(keys, processes, ports)
+    listening = [port for process in processes for port in process.ports]
+    ports = tuple(dict.fromkeys(listening))
+    again = tuple(port for k, port in enumerate(listening) if port in listening[:k])
     yields = {}
     for exploit, port in enumerate(EXPLOIT_PORTS):
         found = (p for p in processes if p.kind in TYPES[exploit] and port in p.ports)
         process = next(found, None)
         if process is not None:
             yields[exploit] = _outcome(exploit, process, os, patches, users)
-    return Image(os, ports, yields, SERVICE in services)
+    return Image(os, ports, yields, SERVICE in services, again)
 
 
 class _Process:
@@ -86,7 +87,9 @@ class _Process:
         self.version = keys.get("Process Version")
 
 
-def _outcome(exploit: int, process: _Process, os: str, patches: list[str], users: list[Any]) -> int:
+def _outcome(
+    exploit: int, process: _Process, os: str, patches: list[str], users: list[object]
+) -> int:
     """What the exploit gives where this process answers it."""
     user = process.user
     if exploit == SSH:
@@ -107,10 +110,3 @@ def _outcome(exploit: int, process: _Process, os: str, patches: list[str], users
     if user in ROOTS.values() and user != ROOTS[os]:
         refuse(process.keys, "Username", f"{user} is no account of {os} that counts as privileged")
     return AS_ROOT if user == ROOTS[os] else AS_USER
-
-
-def _check_ports(keys: Keys, processes: list[_Process], ports: tuple[int, ...]) -> None:
-    """A scan of many connections to a single port would be shown as an exploit."""
-    connections = sum(len(process.ports) for process in processes)
-    if not ports or (len(ports) == 1 and connections > 2):
-        refuse(keys, "Processes", f"{connections} connections to {len(ports)} port(s) do not work")

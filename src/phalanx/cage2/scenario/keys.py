@@ -1,24 +1,25 @@
 """Reading YAML key by key: what is wrong is refused in one line that names the key."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import yaml
 
 from phalanx.errors import ConfigError, choices
 from phalanx.files import read_plain
 
+Meaning = TypeVar("Meaning")
 LARGEST_FILE = 1 << 20  # bytes; Scenario2.yaml has 9,000
 
 
 class Keys:
     """A mapping of a file, and where it stands there."""
 
-    def __init__(self, file: str, where: tuple[str, ...], content: Mapping[str, Any]) -> None:
+    def __init__(self, file: str, where: tuple[str, ...], content: Mapping[str, object]) -> None:
         self.file, self.where, self.content = file, where, content
 
-    def get(self, key: str, unsaid: Any = None) -> Any:
+    def get(self, key: str, unsaid: object = None) -> Any:
         return self.content.get(key, unsaid)
 
     def needed(self, key: str) -> Any:
@@ -26,7 +27,7 @@ class Keys:
             refuse(self, key, "is missing")
         return self.content[key]
 
-    def part(self, key: str, unsaid: Mapping[str, Any] | None = None) -> "Keys":
+    def part(self, key: str, unsaid: Mapping[str, object] | None = None) -> "Keys":
         """The mapping under a key."""
         content = self.get(key, unsaid)
         content = self.needed(key) if content is None else content
@@ -34,14 +35,14 @@ class Keys:
             refuse(self, key, f"must be a mapping, got {_short(content)}")
         return Keys(self.file, (*self.where, key), content)
 
-    def parts(self, key: str, unsaid: Any = None) -> Iterator["Keys"]:
+    def parts(self, key: str, unsaid: object = None) -> Iterator["Keys"]:
         """The mappings of the list under a key."""
         for k, content in enumerate(self.items(key, unsaid)):
             if not isinstance(content, Mapping):
                 refuse(self, f"{key}[{k}]", f"must be a mapping, got {_short(content)}")
             yield Keys(self.file, (*self.where, f"{key}[{k}]"), content)
 
-    def items(self, key: str, unsaid: Any = None) -> list[Any]:
+    def items(self, key: str, unsaid: object = None) -> list[Any]:
         """The list under a key."""
         content = self.get(key, unsaid)
         content = self.needed(key) if content is None else content
@@ -49,7 +50,7 @@ class Keys:
             refuse(self, key, f"must be a list, got {_short(content)}")
         return list(content)
 
-    def names(self, key: str, unsaid: Any = None) -> list[str]:
+    def names(self, key: str, unsaid: object = None) -> list[str]:
         """The list of names under a key."""
         names = self.items(key, unsaid)
         for name in names:
@@ -69,7 +70,9 @@ class Keys:
             refuse(self, key, f"must be a name, got {_short(content)}")
         return content
 
-    def choice(self, key: str, allowed: Mapping[str, Any], unsaid: str | None = None) -> Any:
+    def choice(
+        self, key: str, allowed: Mapping[str, Meaning], unsaid: str | None = None
+    ) -> Meaning:
         """What one of some words stands for."""
         word = self.needed(key) if unsaid is None else self.get(key, unsaid)
         if str(word) not in allowed:
@@ -95,7 +98,9 @@ def _short(content: object) -> str:
 class _Loader(yaml.SafeLoader):
     """Plain data; keys are names as they stand there, and none is given twice."""
 
-    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+    def construct_mapping(
+        self, node: yaml.MappingNode, deep: bool = False
+    ) -> dict[Hashable, object]:
         seen: set[str] = set()
         for key, _value in node.value:
             if not isinstance(key, yaml.ScalarNode):

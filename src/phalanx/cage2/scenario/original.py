@@ -3,11 +3,11 @@
 What cannot be played as the original plays it is refused, with the key that says so.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-from phalanx.cage2.rules.scenario import HOST_VERBS, Image
+from phalanx.cage2.rules.red_actions import RED_ACTIONS
+from phalanx.cage2.rules.scenario import ABOUT_HOSTS, GREEN_HOSTS, Image
 from phalanx.cage2.scenario.images import IMAGES, ROOTS, SERVICE, read_image
 from phalanx.cage2.scenario.keys import Keys, read_keys, refuse
 from phalanx.cage2.scenario.members import read_members
@@ -24,33 +24,35 @@ from phalanx.errors import choices
 
 VALUES = {"None": 0, "Low": 1, "Medium": 10, "High": 100}  # tenths
 UNSAID_VALUE = "Low"
-RED_ACTIONS = (
-    "Sleep", "DiscoverRemoteSystems", "DiscoverNetworkServices", "ExploitRemoteService",
-    "PrivilegeEscalate", "Impact",
-)  # fmt: skip
 ARTIFACT = "NetworkConnections"
+ORDER = ("Blue", "Green", "Red")
+GREEN_AGENTS = {"SleepAgent": 0.0, "GreenAgent": 1.0}
+GREEN_SESSIONS = ("green_session", "redabstractsession", "velociraptorserver", "metasploitserver")
+"""types of a session that the original lets an agent act from"""
 
 
 def read_original(keys: Keys) -> Scenario:
     """A file with Agents, Hosts and Subnets."""
     agents, hosts = keys.part("Agents"), keys.part("Hosts")
+    _check_order(keys)
     subnets = _subnets(keys, hosts)
     images = {name: _image(keys, hosts.part(name)) for name in hosts.content}
     start = _red_start(agents.part("Red"), images)
     _check_blue(agents.part("Blue"), images)
-    _check_green(agents)
     _check_allowed(agents, subnets)
     known, named, subnets_known = _told(agents.part("Red").part("INT").part("Hosts"), subnets)
     return Scenario(
         Path(keys.file).stem,
-        tuple(_host(name, image, hosts.part(name), subnets) for name, image in images.items()),
+        tuple(_host(name, hosts.part(name), images, subnets) for name in images),
         subnets,
         {name: _way(keys, name, _home(start, subnets)) for name in subnets},
         start,
         known,
         named,
         subnets_known,
-        _verbs(agents.part("Blue")),
+        read_verbs(agents.part("Blue"), "actions"),
+        agents.part("Green", {}).choice("agent_type", GREEN_AGENTS, "SleepAgent"),
+        _green_hosts(agents.part("Green", {})),
     )
 
 
@@ -93,8 +95,10 @@ def _image(keys: Keys, host: Keys) -> Image:
     return IMAGES[name]
 
 
-def _host(name: str, image: Image, keys: Keys, subnets: Mapping[str, tuple[str, ...]]) -> HostPlan:
-    addresses, told, tells_service = [], [], False
+def _host(
+    name: str, keys: Keys, images: Mapping[str, Image], subnets: Mapping[str, tuple[str, ...]]
+) -> HostPlan:
+    addresses, told, services_told = [], [], []
     info = keys.part("info", {})
     for other in info.content:
         if not any(other in members for members in subnets.values()):
@@ -106,15 +110,16 @@ def _host(name: str, image: Image, keys: Keys, subnets: Mapping[str, tuple[str, 
             addresses.append(str(other))
             told += [_home(other, subnets)] if everything else []
         services = part.items("Services", ())
-        tells_service |= SERVICE in services or "All" in services
+        if images[other].runs_service and (SERVICE in services or "All" in services):
+            services_told.append(str(other))
     return HostPlan(
         name,
-        image,
+        images[name],
         keys.choice("ConfidentialityValue", VALUES, UNSAID_VALUE),
         keys.choice("AvailabilityValue", VALUES, UNSAID_VALUE),
         tuple(addresses),
         tuple(dict.fromkeys(told)),
-        tells_service and image.runs_service,
+        tuple(services_told),
     )
 
 
@@ -200,13 +205,30 @@ def _check_blue(blue: Keys, images: Mapping[str, Image]) -> None:
             refuse(told, host, "Interfaces: All and System info: All are needed")
 
 
-def _check_green(agents: Keys) -> None:
-    kind = agents.part("Green", {}).get("agent_type", "SleepAgent")
-    if kind != "SleepAgent":
-        refuse(agents.part("Green"), "agent_type", f"only SleepAgent is played, got {kind}")
+def _green_hosts(green: Keys) -> tuple[str, ...]:
+    """Hosts that green may scan: it must have that action, a session to act from, and know their
+    names; else the original does nothing.
+    """
+    told = green.part("INT", {}).part("Hosts", {})
+    first = next(green.parts("starting_sessions", ()), None)
+    if first is None or "GreenPortScan" not in green.items("actions", ()):
+        return ()
+    kind, home = str(first.get("type")).lower(), str(first.get("hostname"))
+    if kind not in GREEN_SESSIONS or home not in told.content:
+        return ()
+    named = [name for name in told.content if "System info" in told.part(name).content]
+    return tuple(name for name in GREEN_HOSTS if name in named)
 
 
-def _check_allowed(agents: Keys, subnets: Mapping[str, Any]) -> None:
+def _check_order(keys: Keys) -> None:
+    """The original lets agents act in the order in which its file has them."""
+    agents = keys.part("Agents")
+    agents.only(*ORDER)
+    if list(agents.content) != [name for name in ORDER if name in agents.content]:
+        refuse(keys, "Agents", f"they act in their order in the file; only {ORDER} is played")
+
+
+def _check_allowed(agents: Keys, subnets: Mapping[str, object]) -> None:
     for name in ("Blue", "Red"):
         part = agents.part(name)
         missing = [s for s in subnets if s not in part.items("AllowedSubnets")]
@@ -214,12 +236,12 @@ def _check_allowed(agents: Keys, subnets: Mapping[str, Any]) -> None:
             refuse(part, "AllowedSubnets", f"{missing[0]} is missing: agents may be everywhere")
 
 
-def _verbs(blue: Keys) -> tuple[str, ...]:
+def read_verbs(keys: Keys, key: str, known: Sequence[str] = VERBS_OF_ALL) -> tuple[str, ...]:
     """Blue's actions, in the order of the file."""
-    verbs = tuple(blue.names("actions"))
+    verbs = tuple(keys.names(key))
     for verb in verbs:
-        if verb not in VERBS_OF_ALL:
-            refuse(blue, "actions", choices("action", verb, VERBS_OF_ALL))
-    if len(set(verbs)) < len(verbs) or "Sleep" not in verbs or not {*verbs} & {*HOST_VERBS}:
-        refuse(blue, "actions", "each once, Sleep and some that are about hosts")
+        if verb not in known:
+            refuse(keys, key, choices("action", verb, known))
+    if len(set(verbs)) < len(verbs) or "Sleep" not in verbs or not {*verbs} & {*ABOUT_HOSTS}:
+        refuse(keys, key, "each once, Sleep and some that are about hosts")
     return verbs

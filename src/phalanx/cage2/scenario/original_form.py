@@ -1,14 +1,19 @@
 """A scenario in the original's own format, so that the original can play it."""
 
+from collections.abc import Sequence
 from typing import Any
 
+from phalanx.cage2.rules.red_actions import RED_ACTIONS
+from phalanx.cage2.rules.scenario import ACTION_COSTS, EXTRA_VERBS
 from phalanx.cage2.scenario.images import IMAGES, ROOTS, SERVICE
-from phalanx.cage2.scenario.original import RED_ACTIONS, VALUES
+from phalanx.cage2.scenario.original import GREEN_AGENTS, VALUES
 from phalanx.cage2.scenario.plan import ALL_PORTS, CLOSED, HostPlan, Scenario, Way
 from phalanx.errors import ConfigError
 
 SERVER = "VeloServer"
 EVERYTHING = {"in": "all", "out": "all"}
+ALL_KNOWN = {"Interfaces": "All", "System info": "All", "User info": "All"}
+GREEN_ACTIONS = ("Sleep", "GreenPingSweep", "GreenPortScan", "GreenConnection")
 EXPLOIT_ACTIONS = (
     "BlueKeep", "EternalBlue", "FTPDirectoryTraversal", "HarakaRCE", "HTTPRFI", "HTTPSRFI",
     "SQLInjection", "SSHBruteForce",
@@ -17,10 +22,15 @@ EXPLOIT_ACTIONS = (
 
 def in_original_form(scenario: Scenario) -> dict[str, Any]:
     """Agents, Hosts and Subnets, as `yaml.safe_dump` writes them."""
+    for verb in scenario.verbs:
+        if verb in EXTRA_VERBS:
+            raise ConfigError(f"the original has no action {verb}; leave it out of blue_actions")
+    if {verb: tenths for verb, tenths in scenario.action_costs.items() if tenths} != ACTION_COSTS:
+        raise ConfigError("in the original only Restore costs something, 1; leave out action_costs")
     return {
         "Agents": {
             "Blue": _blue(scenario),
-            "Green": _agent(scenario, ["Sleep"], "None", [], {}),
+            "Green": _green(scenario),
             "Red": _red(scenario),
         },
         "Hosts": {host.name: _host(scenario, host) for host in scenario.hosts},
@@ -29,8 +39,12 @@ def in_original_form(scenario: Scenario) -> dict[str, Any]:
 
 
 def _agent(
-    scenario: Scenario, actions: list[str], reward: str, sessions: list[Any], told: dict[str, Any]
-) -> dict[str, Any]:
+    scenario: Scenario,
+    actions: list[str],
+    reward: str,
+    sessions: Sequence[object],
+    told: dict[str, dict[str, str]],
+) -> dict[str, object]:
     return {
         "AllowedSubnets": list(scenario.subnets),
         "INT": {"Hosts": told},
@@ -42,8 +56,7 @@ def _agent(
     }
 
 
-def _blue(scenario: Scenario) -> dict[str, Any]:
-    everything = {"Interfaces": "All", "System info": "All", "User info": "All"}
+def _blue(scenario: Scenario) -> dict[str, object]:
     clients = [
         {
             "hostname": name,
@@ -62,20 +75,39 @@ def _blue(scenario: Scenario) -> dict[str, Any]:
         "type": "VelociraptorServer",
         "username": "ubuntu",
     }
-    told = {name: dict(everything) for name in scenario.host_names}
+    told = {name: dict(ALL_KNOWN) for name in scenario.host_names}
     reward = "HybridAvailabilityConfidentiality"
     blue = _agent(scenario, list(scenario.verbs), reward, [*clients, server], told)
     return blue | {"adversary": "Red"}
 
 
-def _red(scenario: Scenario) -> dict[str, Any]:
+def _green(scenario: Scenario) -> dict[str, object]:
+    """Ready to act, and asleep unless the scenario says otherwise."""
+    session = {
+        "hostname": scenario.host_names[0],
+        "name": "GreenSession",
+        "type": "green_session",
+        "username": "GreenAgent",
+    }
+    told = {name: dict(ALL_KNOWN) for name in (scenario.host_names[0], *scenario.green_hosts)}
+    told = {name: told[name] for name in scenario.host_names if name in told}
+    kinds = {share: kind for kind, share in GREEN_AGENTS.items()}
+    if scenario.green not in kinds:
+        raise ConfigError(
+            f"green is {scenario.green:g}; the original's files know only 0 and 1: GreenAgent"
+        )
+    green = _agent(scenario, list(GREEN_ACTIONS), "None", [session], told)
+    return green | {"agent_type": kinds[scenario.green]}
+
+
+def _red(scenario: Scenario) -> dict[str, object]:
     session = {
         "hostname": scenario.start,
         "name": "RedPhish",
         "type": "RedAbstractSession",
         "username": ROOTS[scenario.host(scenario.start).image.os],
     }
-    told: dict[str, Any] = {}
+    told: dict[str, dict[str, str]] = {}
     for name in dict.fromkeys((*scenario.known, *scenario.named)):
         told[name] = {}
         if name in scenario.known:
@@ -87,16 +119,16 @@ def _red(scenario: Scenario) -> dict[str, Any]:
     return _agent(scenario, actions, "HybridImpactPwn", [session], told)
 
 
-def _host(scenario: Scenario, host: HostPlan) -> dict[str, Any]:
+def _host(scenario: Scenario, host: HostPlan) -> dict[str, object]:
     images = [name for name, image in IMAGES.items() if image == host.image]
     if not images:
         raise ConfigError(f"host {host.name} has an image of its own, which has no name there")
-    info: dict[str, Any] = {}
+    info: dict[str, dict[str, object]] = {}
     for other in host.addresses:
         everything = scenario.subnet_of(other) in host.subnets_told
         info[other] = {"Interfaces": "All" if everything else "IP Address"}
-    if host.tells_service:
-        info.setdefault(host.name, {})["Services"] = [SERVICE]
+    for other in host.services_told:
+        info.setdefault(other, {})["Services"] = [SERVICE]
     return {
         "AWS_Info": [],
         "image": images[0],
@@ -114,7 +146,7 @@ def _value(host: str, tenths: int) -> str:
     return words[tenths]
 
 
-def _subnet(scenario: Scenario, name: str) -> dict[str, Any]:
+def _subnet(scenario: Scenario, name: str) -> dict[str, object]:
     members, home = scenario.subnets[name], scenario.subnet_of(scenario.start)
     way, rules = scenario.ways[name], {"all": dict(EVERYTHING)}
     if way == CLOSED:

@@ -1,8 +1,9 @@
 """What a scenario says, whatever form its file has: hosts, subnets, who reaches whom, prices."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from phalanx.cage2.rules.scenario import HOST_VERBS, Image
+from phalanx.cage2.rules.scenario import ABOUT_HOSTS, ACTION_COSTS, GREEN_HOSTS, HOST_VERBS, Image
 from phalanx.errors import ActionError, ConfigError, choices
 
 GOAL = "Op_Server0"  # the host that the challenge's attackers want to stop, by its name
@@ -28,8 +29,8 @@ class HostPlan:
     """hosts whose address red reads off it when it escalates there"""
     subnets_told: tuple[str, ...] = ()
     """subnets that it learns of so"""
-    tells_service: bool = False
-    """whether it learns the name of the operational service so"""
+    services_told: tuple[str, ...] = ()
+    """hosts whose operational service it learns of so"""
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,12 @@ class Scenario:
     subnets_known: tuple[str, ...]
     verbs: tuple[str, ...] = VERBS_OF_ALL
     """blue's actions in their order: for those about a host, one action a host"""
+    green: float = 0.0
+    """the chance that green acts in a turn; 1 is the original's GreenAgent"""
+    green_hosts: tuple[str, ...] = GREEN_HOSTS
+    """what it may scan, if there are such hosts"""
+    action_costs: Mapping[str, int] = field(default_factory=lambda: dict(ACTION_COSTS))
+    """tenths that an action of blue's costs, by its name; nothing, if it is not here"""
 
     @property
     def host_names(self) -> tuple[str, ...]:
@@ -72,8 +79,8 @@ class Scenario:
         """Every action of blue's as (verb, host): its number is its place."""
         pairs: list[tuple[str, str | None]] = []
         for verb in self.verbs:
-            pairs += [(verb, host) for host in self.host_names] if verb in HOST_VERBS else []
-            pairs += [] if verb in HOST_VERBS else [(verb, None)]
+            pairs += [(verb, host) for host in self.host_names] if verb in ABOUT_HOSTS else []
+            pairs += [] if verb in ABOUT_HOSTS else [(verb, None)]
         return tuple(pairs)
 
     def action_index(self, verb: str, host: str | None = None) -> int:

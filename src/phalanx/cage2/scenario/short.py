@@ -16,20 +16,30 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from phalanx.cage2.rules.scenario import Image
+from phalanx.cage2.rules.scenario import ACTION_COSTS, EXTRA_VERBS, Image
 from phalanx.cage2.scenario.images import IMAGES
 from phalanx.cage2.scenario.keys import Keys, refuse
 from phalanx.cage2.scenario.members import read_members
-from phalanx.cage2.scenario.plan import ALL_PORTS, CLOSED, GATED, HostPlan, Scenario, Way
+from phalanx.cage2.scenario.original import read_verbs
+from phalanx.cage2.scenario.plan import (
+    ALL_PORTS,
+    CLOSED,
+    GATED,
+    VERBS_OF_ALL,
+    HostPlan,
+    Scenario,
+    Way,
+)
 from phalanx.errors import choices
 
 WAYS: dict[str, Way] = {"open": (ALL_PORTS,), GATED: GATED, CLOSED: CLOSED}
 LARGEST_VALUE = 1000.0
+ALL_VERBS = (*VERBS_OF_ALL, *EXTRA_VERBS)
 
 
 def read_short(keys: Keys) -> Scenario:
     """A file with red_starts_on, hosts and subnets."""
-    keys.only("red_starts_on", "hosts", "subnets")
+    keys.only("red_starts_on", "green", "blue_actions", "action_costs", "hosts", "subnets")
     hosts, parts = keys.part("hosts"), keys.part("subnets")
     subnets, homes = read_members(parts, "hosts", hosts)
     for name in subnets:
@@ -46,7 +56,24 @@ def read_short(keys: Keys) -> Scenario:
         (start,),
         (start,),
         (homes[start],),
+        verbs=_verbs(keys),
+        green=_share(keys, "green"),
+        action_costs=_action_costs(keys),
     )
+
+
+def _verbs(keys: Keys) -> tuple[str, ...]:
+    """Blue's actions; the challenge's if nothing is said."""
+    if "blue_actions" not in keys.content:
+        return VERBS_OF_ALL
+    return read_verbs(keys, "blue_actions", ALL_VERBS)
+
+
+def _action_costs(keys: Keys) -> dict[str, int]:
+    """What actions cost, in tenths; those of the challenge where nothing is said."""
+    costs = keys.part("action_costs", {})
+    costs.only(*ALL_VERBS)
+    return ACTION_COSTS | {verb: _tenths(costs, verb, 0) for verb in costs.content}
 
 
 def _host(name: str, keys: Keys, homes: Mapping[str, str]) -> HostPlan:
@@ -63,8 +90,15 @@ def _host(name: str, keys: Keys, homes: Mapping[str, str]) -> HostPlan:
         _tenths(keys, "service_value", 0.1),
         (name, *pointed),
         (homes[name],),
-        image.runs_service,
+        (name,) if image.runs_service else (),
     )
+
+
+def _share(keys: Keys, key: str) -> float:
+    share = keys.get(key, 0)
+    if not isinstance(share, int | float) or isinstance(share, bool) or not 0 <= share <= 1:
+        refuse(keys, key, f"must be a number from 0 to 1, got {share!r:.40}")
+    return float(share)
 
 
 def _tenths(keys: Keys, key: str, unsaid: float) -> int:
@@ -80,7 +114,7 @@ def _tenths(keys: Keys, key: str, unsaid: float) -> int:
     return round(10 * value)
 
 
-def _way(keys: Keys, home: str, subnets: Mapping[str, Any]) -> Way:
+def _way(keys: Keys, home: str, subnets: Mapping[str, object]) -> Way:
     """How red's first host reaches the subnet; openly, if nothing is said."""
     access = keys.part("access", {})
     access.only(*subnets)

@@ -6,7 +6,7 @@ blocks have a fixed size, and so the numbers do not depend on how many threads t
 many networks play side by side.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,32 +14,47 @@ import numpy.typing as npt
 from phalanx.cage2.batch import Batch
 from phalanx.cage2.rules.batch_turn import begin_anew, write_obs
 from phalanx.cage2.rules.blue import placeable
+from phalanx.cage2.rules.green import green_host
 from phalanx.cage2.rules.mind import Minds, take_in
-from phalanx.cage2.rules.network import dice, high_die, low_die, policy_die, turn_dice
+from phalanx.cage2.rules.network import (
+    Network,
+    Odds,
+    dice,
+    high_die,
+    low_die,
+    policy_die,
+    turn_dice,
+)
 from phalanx.cage2.rules.observation import write_truth
+from phalanx.cage2.rules.own_reward import own_reward
 from phalanx.cage2.rules.scenario import (
     FIRST_DECOY,
-    NUM_ACTIONS,
     NUM_DECOYS,
     RESTORE,
-    RESTORE_COST,
 )
-from phalanx.cage2.rules.scoring import Orders, align, begin_conduct
+from phalanx.cage2.rules.scoring import Conduct, Orders, align, begin_conduct
 from phalanx.cage2.rules.turn import play_turn
-from phalanx.cage2.rules.world import World, Worlds, host_of, hosts_in, verb_of
+from phalanx.cage2.rules.world import (
+    NO_ACTION_OF,
+    World,
+    Worlds,
+    host_of,
+    hosts_in,
+    is_there,
+    verb_of,
+)
 from phalanx.compiled.bits import number
 from phalanx.compiled.clock import count_ticks, ticks
 from phalanx.compiled.rule import kernel, rule
-from phalanx.compiled.team import join, leave, next_piece
-from phalanx.learn.compiled.distributions import sample
+from phalanx.compiled.team import Board, join, leave, next_piece
+from phalanx.learn.compiled.distributions import Bools, sample
 from phalanx.learn.compiled.policy import Networks
 from phalanx.learn.compiled.sparse import Lists, copy_first, forward_lists, list_row
-from phalanx.learn.rollout import Rollout
+from phalanx.learn.rollout import Floats, Rollout
 
 BLOCK = 128  # networks that are played together
 NO_OUTPUT = -1
 SIMULATOR_TICKS, POLICY_TICKS = 0, 1  # of what a thread has spent
-ALL_ACTIONS = np.arange(NUM_ACTIONS)
 
 
 class Games(NamedTuple):
@@ -48,21 +63,31 @@ class Games(NamedTuple):
     worlds: Worlds  # the plans of their networks
     nets: npt.NDArray[np.void]  # records of networks [N]
     minds: Minds  # what blue keeps from turn to turn
-    odds: npt.NDArray[Any]  # of attackers
+    odds: Odds  # of attackers
     has_orders: bool  # looked at in every turn, where to take out the orders themselves costs time
     orders: Orders  # of repair that are to be followed
     conducts: npt.NDArray[np.void]  # CONDUCT [N]
     actions: npt.NDArray[np.int64]  # [A] of each of the policy's outputs
-    outputs: npt.NDArray[np.int64]  # [145] of each action; NO_OUTPUT: it is never chosen
+    outputs: npt.NDArray[np.int64]  # [actions] of each action; NO_OUTPUT: it is never chosen
     condition: npt.NDArray[np.float32]  # [N, C] put after every observation of network i
+    own_returns: npt.NDArray[np.float64]  # [N] so far, if there is a reward of the user's own
+
+
+NO_OWN_RETURNS = np.zeros(0)
 
 
 def games_of(
-    batch: Batch, orders: Orders, conducts: Any, useful: Any, actions: Any, condition: Any
+    batch: Batch,
+    orders: Orders,
+    conducts: npt.NDArray[np.void],
+    useful: Bools,
+    actions: npt.NDArray[np.int64],
+    condition: Floats,
+    own_returns: npt.NDArray[np.float64] = NO_OWN_RETURNS,
 ) -> Games:
     """Those of a batch.
 
-    useful: bool [145], actions that may be chosen. actions: [A] of each of the policy's outputs.
+    useful: bool [all actions], those that may be chosen. actions: [A] of the policy's outputs.
     """
     return Games(
         batch.worlds,
@@ -75,12 +100,13 @@ def games_of(
         actions,
         outputs_of(actions, useful),
         condition,
+        own_returns,
     )
 
 
-def outputs_of(actions: Any, useful: Any) -> npt.NDArray[np.int64]:
-    """[145] the policy's output for each action, or NO_OUTPUT if it may not be chosen."""
-    outputs = np.full(NUM_ACTIONS, NO_OUTPUT)
+def outputs_of(actions: npt.NDArray[np.int64], useful: Bools) -> npt.NDArray[np.int64]:
+    """[all actions] the policy's output for each, or NO_OUTPUT if it may not be chosen."""
+    outputs = np.full(len(useful), NO_OUTPUT)
     outputs[actions] = np.where(useful[actions], np.arange(len(actions)), NO_OUTPUT)
     return outputs
 
@@ -96,27 +122,30 @@ class Shaping(NamedTuple):
 
 
 @rule
-def write_mask_of_host(world: World, net: Any, host: int, outputs: Any, row: Any) -> None:
+def write_mask_of_host(
+    world: World, net: Network, host: int, outputs: npt.NDArray[np.int64], row: Bools
+) -> None:
     """The decoys that can be placed on a host, as far as they are ever chosen."""
     fits = placeable(world, host, net.decoys[host])
     for decoy in range(NUM_DECOYS):
-        output = outputs[2 + hosts_in(world) * (FIRST_DECOY + decoy) + host]
-        if output != NO_OUTPUT:
-            row[output] = (fits >> decoy) & 1 != 0
+        action = number(world.action_of[FIRST_DECOY + decoy, host])
+        if action != NO_ACTION_OF and outputs[action] != NO_OUTPUT:
+            row[outputs[action]] = (fits >> decoy) & 1 != 0
 
 
 @rule
-def write_mask(games: Games, net: Any, row: Any) -> None:
+def write_mask(games: Games, net: Network, row: Bools) -> None:
     """Outputs worth thinking about: those of useful actions, less decoys that cannot be placed."""
-    for output in range(len(row)):
-        row[output] = games.outputs[games.actions[output]] != NO_OUTPUT
     world = games.worlds[net.world]
+    for output in range(len(row)):
+        action = number(games.actions[output])
+        row[output] = games.outputs[action] != NO_OUTPUT and is_there(world, action)
     for host in range(hosts_in(world)):
         write_mask_of_host(world, net, host, games.outputs, row)
 
 
 @rule
-def begin_following(net: Any, conduct: Any, orders: Orders, told: Any) -> None:
+def begin_following(net: Network, conduct: Conduct, orders: Orders, told: Floats) -> None:
     """Draw the order of a new episode, and tell the policy (in the last columns of `told`)."""
     begin_conduct(conduct, orders, high_die(dice(net, 0)))
     first = len(told) - orders.codes.shape[1]
@@ -131,7 +160,7 @@ def begin_following_everywhere(games: Games) -> None:
 
 
 @rule
-def write_input(games: Games, net: Any, i: int, row: Any) -> None:
+def write_input(games: Games, net: Network, i: int, row: Floats) -> None:
     """What the actor sees of network i: the observation, and after it what it was told."""
     told = games.condition[i]
     write_obs(games.worlds[net.world], net, games.minds, i, row)
@@ -149,7 +178,7 @@ def empty_block(inputs: int) -> Lists:
 
 
 @rule
-def list_block(obs: Any, truth: Any, lists: Lists) -> None:
+def list_block(obs: Floats, truth: Floats, lists: Lists) -> None:
     """What rows show. Rows that are missing show nothing: all blocks have the same size, for what a
     matrix product gives for a row depends on how many there are.
     """
@@ -161,7 +190,7 @@ def list_block(obs: Any, truth: Any, lists: Lists) -> None:
 
 
 @rule
-def copy_rows(rows: Any, into: Any) -> None:
+def copy_rows(rows: Floats, into: Floats) -> None:
     """Plain, since the compiler works for long on an assignment that checks shapes."""
     for r in range(rows.shape[0]):
         for c in range(rows.shape[1]):
@@ -176,7 +205,7 @@ class Final(NamedTuple):
 
 
 @rule
-def look_around(games: Games, net: Any, i: int, rollout: Rollout, t: int) -> None:
+def look_around(games: Games, net: Network, i: int, rollout: Rollout, t: int) -> None:
     """Store what network i may do in this turn, and what only the critic sees."""
     row = rollout.masks[t, i]
     if t == 0 or rollout.ended[t - 1, i]:
@@ -192,24 +221,38 @@ def look_around(games: Games, net: Any, i: int, rollout: Rollout, t: int) -> Non
 
 
 @rule
-def play_one(games: Games, net: Any, i: int, action: int) -> tuple[int, float]:
-    """One turn of network i with its own dice: what it cost (tenths), and its alignment reward."""
+def play_one(games: Games, net: Network, i: int, action: int) -> tuple[int, float, float]:
+    """One turn of network i with its own dice: what it cost (tenths), its alignment reward, and
+    what the user's own reward gives, if there is one.
+    """
     world, infected = games.worlds[net.world], number(net.sessions)
     first, second = turn_dice(net)
-    tenths, left, _decoy, _move, _target, _chosen = play_turn(
-        world, net, action, low_die(first), high_die(first), low_die(second)
+    target_die, exploit_die, detection_die = low_die(first), high_die(first), low_die(second)
+    green = green_host(world, net)
+    tenths, left, _decoy, move, target, _chosen = play_turn(
+        world, net, action, target_die, exploit_die, detection_die, green
     )
     aligned = 0.0
     if games.has_orders:
         verb, host = verb_of(world, action), host_of(world, action)
         aligned = align(games.conducts[i], games.orders, infected, left, verb, host)
     take_in(world, games.minds, i, action, net.seen)
-    return tenths, aligned
+    own = 0.0
+    if world.reward:
+        own = own_reward(world, net, tenths, action, infected, move, target)
+    return tenths, aligned, own
 
 
 @rule
 def play_and_store(
-    games: Games, net: Any, i: int, shaping: Shaping, rollout: Rollout, t: int, final: Final, k: int
+    games: Games,
+    net: Network,
+    i: int,
+    shaping: Shaping,
+    rollout: Rollout,
+    t: int,
+    final: Final,
+    k: int,
 ) -> bool:
     """One turn of network i into row t, where its action is; True if its episode ended.
 
@@ -218,10 +261,14 @@ def play_and_store(
     action = number(games.actions[rollout.actions[t, i]])
     weight = shaping.weights[net.turn]
     rollout.kinds[t, i] = net.red
-    tenths, aligned = play_one(games, net, i, action)
+    tenths, aligned, own = play_one(games, net, i, action)
     reward = np.float32(-tenths) / np.float32(10)
-    if verb_of(games.worlds[net.world], action) == RESTORE:
-        reward += np.float32(shaping.restore_discount * RESTORE_COST / 10)
+    if games.worlds[net.world].reward:
+        reward = np.float32(own)
+        games.own_returns[i] += own
+    elif verb_of(games.worlds[net.world], action) == RESTORE:
+        price = number(games.worlds[net.world].action_costs[RESTORE])
+        reward += np.float32(shaping.restore_discount * price / 10)
     rollout.rewards[t, i] = (reward * weight + np.float32(aligned)) * np.float32(shaping.scale)
     ended = net.turn >= net.horizon
     rollout.ended[t, i] = rollout.counted[t, i] = ended
@@ -229,10 +276,13 @@ def play_and_store(
     if ended:
         rollout.returns[t, i] = np.float32(net.tenths) / np.float32(10)
         rollout.lengths[t, i] = net.turn
+        if rollout.own_returns.shape[2]:
+            rollout.own_returns[t, i, 0] = games.own_returns[i]
+            games.own_returns[i] = 0.0
         write_input(games, net, i, final.obs[k])
         if final.truth.shape[1]:
             write_truth(net, final.truth.shape[1] // 3, final.truth[k])
-        begin_anew(games.worlds[net.world], net, games.minds, i, games.odds)
+        begin_anew(games.worlds, net, games.minds, i, games.odds)
         if games.has_orders:
             rollout.notes[t, i] = games.conducts[i]
             begin_following(net, games.conducts[i], games.orders, games.condition[i])
@@ -247,8 +297,8 @@ def collect_blocks(
     shaping: Shaping,
     networks: Networks,
     rollout: Rollout,
-    all_spent: Any,
-    board: Any,
+    all_spent: npt.NDArray[np.int64],
+    board: Board,
     task: int,
     thread: int,
 ) -> bool:

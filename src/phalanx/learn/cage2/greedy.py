@@ -1,6 +1,6 @@
 """Play whole episodes with a compiled policy and nothing learnt: for measuring it, in seconds."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +10,7 @@ from phalanx.cage2.rules.scoring import CONDUCT, Orders
 from phalanx.cage2.rules.world import host_of
 from phalanx.compiled.bits import number
 from phalanx.compiled.rule import kernel, records
-from phalanx.compiled.team import join, leave, next_piece
+from phalanx.compiled.team import Board, join, leave, next_piece
 from phalanx.learn.cage2.collect import (
     BLOCK,
     Games,
@@ -44,7 +44,7 @@ def play_out(
     useful: npt.NDArray[np.bool_],
     condition: npt.NDArray[np.float32],
     orders: Orders,
-    order_numbers: npt.NDArray[np.integer[Any]],
+    order_numbers: npt.NDArray[np.integer],
     horizons: tuple[int, ...],
 ) -> Played:
     """Play episodes that have just begun, always the most likely action.
@@ -65,9 +65,9 @@ def play_out(
 def play_blocks(
     games: Games,
     networks: Networks,
-    horizons: Any,
+    horizons: npt.NDArray[np.int64],
     played: Played,
-    board: Any,
+    board: Board,
     task: int,
     thread: int,
 ) -> bool:

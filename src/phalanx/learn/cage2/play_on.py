@@ -9,23 +9,25 @@ begin alike but for their first action lie beside each other, and one that has b
 the first of them is not played any further: it brings from there on what the first does.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from phalanx.cage2.rules.belief import WORDS, Prior, words_of
+from phalanx.cage2.rules.belief import Prior, words_in, words_of
 from phalanx.cage2.rules.mind import Minds, copy_likely_if_any, is_same_mind, make_minds
-from phalanx.cage2.rules.network import NETWORK
+from phalanx.cage2.rules.network import network_dtype
 from phalanx.cage2.rules.observation import write_truth
 from phalanx.cage2.rules.scoring import CONDUCT, NO_ORDERS
-from phalanx.cage2.rules.world import host_of
+from phalanx.cage2.rules.web_decoys import counts_vsftpd
+from phalanx.cage2.rules.world import Worlds, host_of, num_hosts_of
 from phalanx.cage2.scenario.read import CAGE2_WORLDS
 from phalanx.compiled.bits import number
 from phalanx.compiled.rule import kernel, records, rule
-from phalanx.compiled.team import ThreadTeam, join, leave, next_piece
+from phalanx.compiled.team import Board, ThreadTeam, join, leave, next_piece
 from phalanx.learn.cage2.collect import (
     BLOCK,
+    NO_OWN_RETURNS,
     Games,
     outputs_of,
     play_one,
@@ -52,7 +54,7 @@ class Desks(NamedTuple):
 class Starts(NamedTuple):
     """Where R games begin."""
 
-    words: npt.NDArray[np.uint64]  # [R, words] records of NETWORK: the states, with their dice
+    words: npt.NDArray[np.uint64]  # [R, words] records of networks: the states, with their dice
     families: npt.NDArray[np.int64]  # [R] equal for neighbours that begin alike, dice and all
     owners: npt.NDArray[np.int64]  # [R] the row of `minds` and `told` of the defender who plays it
     actions: npt.NDArray[np.int64]  # [R] its first action
@@ -75,19 +77,30 @@ def make_desks(
     actions: npt.NDArray[np.int64],
     useful: npt.NDArray[np.bool_],
     condition_size: int,
+    worlds: Worlds = CAGE2_WORLDS,
+    features: npt.NDArray[np.float32] | None = None,
 ) -> Desks:
     """For observations of a kind, and policies that have outputs for these actions.
 
-    useful: bool [145], actions that may be chosen.
+    useful: bool [actions], those that may be chosen. worlds, features: as a batch has them.
     """
-    size = threads * BLOCK
-    nets = records(size, NETWORK)
-    nobody = Prior(records(1, NETWORK), np.ones(1))  # episodes begin elsewhere
+    size, hosts = threads * BLOCK, num_hosts_of(worlds)
+    network = network_dtype(hosts, counts_vsftpd(worlds))
+    nets = records(size, network)
+    nobody = Prior(records(1, network), np.ones(1))  # episodes begin elsewhere
     games = Games(
-        CAGE2_WORLDS, nets, make_minds(size, kind, nobody), np.zeros(1, np.int64), False, NO_ORDERS,
-        records(1, CONDUCT), actions, outputs_of(actions, useful),
+        worlds,
+        nets,
+        make_minds(size, kind, nobody, hosts, features),
+        np.zeros(1, np.int64),
+        False,
+        NO_ORDERS,
+        records(1, CONDUCT),
+        actions,
+        outputs_of(actions, useful),
         np.zeros((size, condition_size), np.float32),
-    )  # fmt: skip
+        NO_OWN_RETURNS,
+    )
     return Desks(games, words_of(nets))
 
 
@@ -114,7 +127,7 @@ def copy_mind(source: Minds, i: int, target: Minds, j: int, least: float) -> Non
 @rule
 def is_same_game(desks: Desks, i: int, j: int) -> bool:
     """Whether two games are the same from here on: state, dice, and what the defender knows."""
-    for w in range(WORDS):
+    for w in range(words_in(desks.games.nets)):
         if desks.words[i, w] != desks.words[j, w]:
             return False
     return is_same_mind(desks.games.minds, i, j)
@@ -127,7 +140,7 @@ def play_on_blocks(
     starts: Starts,
     counted: Counted,
     returns: Floats64,
-    board: Any,
+    board: Board,
     task: int,
     thread: int,
 ) -> bool:
@@ -182,7 +195,7 @@ def play_on_blocks(
                 turn = number(net.turn)
                 if turn >= last:
                     continue
-                tenths, _no_order = play_one(games, net, first + k, chosen[k])
+                tenths, _no_order, _own = play_one(games, net, first + k, chosen[k])
                 net.tenths = 0  # counted here, so that games of unlike pasts can be the same
                 if counted.least:
                     beliefs, i = games.minds.beliefs, first + k

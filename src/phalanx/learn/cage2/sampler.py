@@ -13,7 +13,6 @@ from phalanx.compiled.rule import records
 from phalanx.compiled.team import CACHE_LINE, LEADER
 from phalanx.envs.faults import Fault
 from phalanx.learn.cage2.collect import (
-    ALL_ACTIONS,
     POLICY_TICKS,
     SIMULATOR_TICKS,
     Games,
@@ -33,8 +32,8 @@ class Cage2Sampler:
 
     It writes into its rollouts in turn: with two of them, one can be learnt from meanwhile.
 
-    useful: bool [145], actions that the policy may choose from.
-    actions: [A], those of the policy's outputs; rollouts hold the numbers of outputs.
+    useful: bool [actions], those that the policy may choose from.
+    actions: [A], those of the policy's outputs, all if not given; rollouts hold numbers of outputs.
     condition: float32 [N, C], put after every observation of network i: what it is told.
     orders: the orders of repair that are to be followed; their codes come after the condition.
     """
@@ -47,20 +46,25 @@ class Cage2Sampler:
         truth_size: int,
         useful: npt.NDArray[np.bool_],
         condition: npt.NDArray[np.float32],
-        actions: npt.NDArray[np.int64] = ALL_ACTIONS,
+        actions: npt.NDArray[np.int64] | None = None,
         orders: Orders = NO_ORDERS,
         num_rollouts: int = 1,
     ) -> None:
+        actions = np.arange(batch.num_actions) if actions is None else actions
         self.batch, self.useful, self.actions, self.orders = batch, useful, actions, orders
         codes = np.zeros((batch.num_envs, orders.codes.shape[1]))
         self.condition = np.hstack([condition, codes]).astype(np.float32)
         self.conducts = records(batch.num_envs, CONDUCT)
+        is_own = batch.reward is not None
+        self.own_returns = np.zeros(batch.num_envs if is_own else 0)
+        """of the episodes under way, under a reward of the user's own"""
         if len(orders.allowed):
             begin_following_everywhere(self.games)
         first = np.hstack([batch.shown.obs.astype(np.float32), self.condition])
         room = ((turns, batch.num_envs), CONDUCT)
+        number = np.zeros((), np.uint8 if len(actions) <= 256 else np.uint16)
         rollouts = [
-            empty_rollout(turns, first, truth_size, len(actions), notes=records(*room))
+            empty_rollout(turns, first, truth_size, len(actions), number, records(*room), is_own)
             for _ in range(num_rollouts)
         ]
         next_obs = rollouts[0].next_obs  # one for all: where the games stand
@@ -72,7 +76,13 @@ class Cage2Sampler:
     @property
     def games(self) -> Games:
         return games_of(
-            self.batch, self.orders, self.conducts, self.useful, self.actions, self.condition
+            self.batch,
+            self.orders,
+            self.conducts,
+            self.useful,
+            self.actions,
+            self.condition,
+            self.own_returns,
         )
 
     @property
@@ -101,6 +111,8 @@ class Cage2Sampler:
         """The games under way, as plain numbers."""
         arrays: Arrays = {"next_obs": self.rollout.next_obs, "condition": self.condition}
         arrays |= self.batch.save() | {"conducts": self.conducts}
+        if self.batch.reward is not None:
+            arrays["own_returns"] = self.own_returns
         # Records as bytes: files hold plain numbers only.
         return {k: a.view(np.uint8) if a.dtype.names else a for k, a in arrays.items()}
 
@@ -112,10 +124,14 @@ class Cage2Sampler:
                 saved[name] = saved[name].view(own.dtype).reshape(own.shape)
         conducts = arrays["conducts"].view(CONDUCT).reshape(self.conducts.shape)
         check_conducts(conducts)
+        own_returns = arrays["own_returns"] if self.batch.reward is not None else self.own_returns
+        if not np.isfinite(own_returns).all():
+            raise ValueError("returns under your own reward that are no numbers")
         self.batch.restore(saved)
         self.rollout.next_obs[:] = arrays["next_obs"]
         self.condition[:] = arrays["condition"]
         self.conducts[:] = conducts
+        self.own_returns[:] = own_returns
 
 
 class CompiledSampler(Cage2Sampler):

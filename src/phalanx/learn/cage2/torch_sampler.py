@@ -6,21 +6,24 @@ It plays the same games with the same dice as the compiled sampler; a test holds
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from torch import Tensor, nn
 
 from phalanx.cage2.batch import Batch
-from phalanx.cage2.rules.network import policy_die
+from phalanx.cage2.rules.network import Networks, policy_die
 from phalanx.cage2.rules.observation import write_truth
 from phalanx.compiled.rule import kernel
 from phalanx.learn.cage2.collect import Final, Games, Shaping, look_around, play_and_store
 from phalanx.learn.cage2.sampler import Cage2Sampler
-from phalanx.learn.rollout import Rollout
+from phalanx.learn.rollout import Floats, Rollout
 from phalanx.learn.torch.heads import Categorical, TorchActor
 from phalanx.stopwatch import POLICY, SIMULATOR
 
 
 @kernel
-def look_everywhere(games: Games, rollout: Rollout, t: int, uniforms: Any) -> None:
+def look_everywhere(
+    games: Games, rollout: Rollout, t: int, uniforms: npt.NDArray[np.float64]
+) -> None:
     """Store masks and truth of turn t, and roll the die by which each network draws its action."""
     for i in range(len(games.nets)):
         net = games.nets[i]
@@ -36,7 +39,7 @@ def play_everywhere(games: Games, shaping: Shaping, rollout: Rollout, t: int, fi
 
 
 @kernel
-def truth_everywhere(nets: Any, out: Any) -> None:
+def truth_everywhere(nets: Networks, out: Floats) -> None:
     for i in range(len(nets)):
         write_truth(nets[i], out.shape[1] // 3, out[i])
 

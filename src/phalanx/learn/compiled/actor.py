@@ -1,7 +1,5 @@
 """The compiled networks as actors in a pool; that of torch modules is in `torch/heads.py`."""
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
@@ -21,7 +19,7 @@ def is_image(shape: tuple[int, ...]) -> bool:
     return len(shape) == 3 and max(shape) >= SMALLEST_IMAGE
 
 
-def count_outputs(space: spaces.Space[Any]) -> int:
+def count_outputs(space: spaces.Space[object]) -> int:
     """Numbers that an actor gives for an observation."""
     return int(space.n if isinstance(space, spaces.Discrete) else np.prod(space.shape or ()))
 

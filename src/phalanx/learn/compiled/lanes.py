@@ -5,7 +5,6 @@ of a matrix stay in registers from the first row to the last.
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import llvmlite.ir as ir
 import numpy as np
@@ -118,7 +117,7 @@ def _prefetch(typing_context: TypingContext, array: Type, place: Type) -> Intrin
     return types.void(array, types.int64), generate
 
 
-def _for_lanes(width: int, adds_up: bool) -> Callable[..., Any]:
+def _for_lanes(width: int, adds_up: bool) -> Callable[..., object]:
     """`add_up_rows` or `add_to_rows` for so many columns from `column` on, kept in registers."""
 
     @intrinsic  # type: ignore[untyped-decorator]
@@ -174,7 +173,7 @@ def _for_lanes(width: int, adds_up: bool) -> Callable[..., Any]:
     return compute
 
 
-def _for_all(adds_up: bool) -> Callable[..., Any]:
+def _for_all(adds_up: bool) -> Callable[..., object]:
     """For rows of any length: as many lanes at a time as possible."""
     lanes_64, lanes_16, lanes_1 = (_for_lanes(width, adds_up) for width in (64, 16, 1))
 

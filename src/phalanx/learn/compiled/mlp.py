@@ -7,7 +7,7 @@ everything else is written so that the compiler turns it into vector instruction
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import llvmlite.ir as ir
 import numpy as np
@@ -43,7 +43,7 @@ class Network(NamedTuple):
 # Sums are taken as they are written, but for `add_up`, where there is only one way to reorder them:
 # so results stay the same when all is compiled again.
 FASTMATH = {"contract", "nsz", "arcp", "nnan", "ninf"}
-Function = TypeVar("Function", bound=Callable[..., Any])
+Function = TypeVar("Function", bound=Callable[..., object])
 
 
 def fast(function: Function) -> Function:

@@ -1,7 +1,6 @@
 """Any torch module as an actor: what its outputs mean, and how actions are drawn by them."""
 
 import math
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -63,7 +62,7 @@ class Gaussian:
     def best(self, outputs: Tensor, masks: Tensor) -> Tensor:
         return outputs.chunk(2, dim=1)[0]
 
-    def evaluate(self, outputs: Tensor, masks: Tensor, actions: Any) -> tuple[Tensor, Tensor]:
+    def evaluate(self, outputs: Tensor, masks: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
         means, logs = outputs.chunk(2, dim=1)
         scaled = (actions - means) / logs.exp()
         log_probs = -(scaled**2 / 2 + logs + math.log(2 * math.pi) / 2).sum(dim=1)
@@ -73,7 +72,7 @@ class Gaussian:
 Head = Categorical | Gaussian
 
 
-def head_for(space: spaces.Space[Any]) -> Head:
+def head_for(space: spaces.Space[object]) -> Head:
     """How actions of this space are drawn."""
     if isinstance(space, spaces.Discrete):
         return Categorical()

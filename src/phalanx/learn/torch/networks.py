@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import torch
@@ -56,8 +55,8 @@ class EnvNetwork(nn.Module):
 
     def __init__(
         self,
-        obs_space: spaces.Space[Any],
-        action_space: spaces.Space[Any],
+        obs_space: spaces.Space[object],
+        action_space: spaces.Space[object],
         hidden: tuple[int, ...],
         deviation: float = 1.0,
     ) -> None:
@@ -135,7 +134,7 @@ def _to_channels_first(x: Tensor) -> Tensor:
 
 
 def build_own_network(
-    network: Callable[[int, int, int], Any], obs: Array, truth_size: int, outputs: int
+    network: Callable[[int, int, int], nn.Module], obs: Array, truth_size: int, outputs: int
 ) -> nn.Module:
     """The module of a factory(obs_size, truth_size, outputs); one that cannot work is refused.
 

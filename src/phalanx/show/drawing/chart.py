@@ -9,8 +9,9 @@ Nothing of Vega goes into the page: it holds the drawing, its colours as variabl
 import math
 import re
 import xml.etree.ElementTree as xml
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from types import ModuleType
+from typing import NamedTuple, TypedDict
 
 import numpy as np
 
@@ -29,14 +30,30 @@ USUAL = (0.03, 0.97)  # quantiles of the rest between which its points usually l
 TOO_FAR = 4.0  # times that range: then what lies outside is cut off
 DIGITS = 6  # of numbers that a pointer is told
 TAGS = ("svg", "g", "path", "line", "text", "rect", "defs", "clipPath", "title")
-Spec = dict[str, Any]
+Spec = dict[str, object]
+
+
+class Told(TypedDict):
+    """What `web/hover.js` reads."""
+
+    plot: dict[str, int]
+    """where it lies within the drawing, in pixels: left, top, width, height"""
+    size: list[int]
+    x: list[float]
+    y: list[float]
+    """the ends of either axis"""
+    xTitle: str
+    isShare: bool
+    isStack: bool
+    cut: str
+    series: list[Spec]
 
 
 class Drawn(NamedTuple):
     """A chart as markup, and what the page's script needs to tell its numbers."""
 
     svg: str
-    told: dict[str, Any]
+    told: Told
 
 
 def check_installed() -> None:
@@ -44,7 +61,7 @@ def check_installed() -> None:
     _converter()
 
 
-def _converter() -> Any:
+def _converter() -> ModuleType:
     try:
         import vl_convert
     except ImportError:
@@ -71,7 +88,7 @@ def draw(panel: Panel, key: str, width: int, height: int) -> Drawn:
     spec["layer"] = [*layers, *_labels(panel, curves, y_range, plot["height"], right)]
     svg = _apart(_converter().vegalite_to_svg(spec), key)
     is_stack = panel.style == "stack"
-    told = {
+    told: Told = {
         "plot": plot,
         "size": [width, height],
         "x": list(x_range),
@@ -140,7 +157,7 @@ def _frame(
     }
 
 
-def _scale(ends: Sequence[float], axis: Spec) -> Spec:
+def _scale(ends: Sequence[float], axis: Mapping[str, object]) -> Spec:
     domain = {"domain": list(ends), "nice": False, "zero": False}
     return {"type": "quantitative", "axis": axis, "scale": domain}
 

@@ -44,7 +44,7 @@ def save_picture(figure: Figure, path: Path) -> None:
 
 def tidy(figure: Figure, *panels: Axes) -> None:
     """A faint grid, and one legend below for all panels."""
-    entries: dict[str, Any] = {}
+    entries: dict[str, object] = {}
     for axes in panels:
         axes.grid(alpha=0.25)
         axes.set_axisbelow(True)

@@ -1,12 +1,12 @@
 """Orders as a map: the nearer two dots, the fewer pairs of unit types they rank differently."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from phalanx.cage2.workflow import NUM_TYPES, POSITIONS, UNIT_TYPES, short_name
+from phalanx.search.decided import Order
 from phalanx.show.drawing.markup import minus
 from phalanx.show.drawing.page import text
 
@@ -14,7 +14,7 @@ SIZE, MARGIN = 560, 72  # pixels
 DOT, SMALLEST = 9.0, 3.5  # radius of the best order, and of the one that costs most
 
 
-def kendall_map(orders: Sequence[dict[str, Any]]) -> str:
+def kendall_map(orders: Sequence[Order]) -> str:
     """A figure of the orders of a decision; the larger a dot, the less its order costs."""
     places = map_places()
     most = max((order["cost"] for order in orders if order["cost"] is not None), default=0.0) or 1.0

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from phalanx.show.drawing.chart import draw
 from phalanx.show.drawing.page import page, text
@@ -30,7 +30,7 @@ class Body:
 
     parts: list[str] = field(default_factory=list)
     charts: dict[str, object] = field(default_factory=dict)
-    data: dict[str, Any] = field(default_factory=dict)
+    data: dict[str, list[object]] = field(default_factory=dict)
     """more for scripts, by the name of the element"""
 
     def add(self, *markup: str) -> None:

@@ -1,7 +1,5 @@
 """A picture of a run: its returns by kind of episode, and where its time went."""
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
@@ -79,7 +77,7 @@ def draw_split(axes: Axes, updates: Columns) -> None:
     axes.set_ylim(0)
 
 
-def coarse(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+def coarse(values: npt.NDArray[np.generic]) -> npt.NDArray[np.float64]:
     """Means of so many neighbours that few points are left."""
     each = -(-len(values) // POINTS)
     pieces = np.array_split(np.asarray(values, float), -(-len(values) // each))

@@ -1,19 +1,12 @@
-"""Pictures of a search, where matplotlib is installed, and what they count."""
+"""Pictures of a search, where matplotlib is installed."""
 
-import json
-import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from phalanx.cage2.workflow import NUM_ORDERS, NUM_TYPES, ORDERS, UNIT_TYPES, short_name
-from phalanx.errors import RunError
-from phalanx.search.surrogate import Surrogate, Visit
+from phalanx.search.surrogate import Visit
 from phalanx.show.drawing.figure import (
     BLUE,
     GREEN,
@@ -26,26 +19,21 @@ from phalanx.show.drawing.figure import (
     save_picture,
     tidy,
 )
+from phalanx.show.drawing.search_counts import (
+    SURE,
+    Found,
+    best_so_far,
+    count_inside,
+    episodes_so_far,
+    mean_by_position,
+    read_search,
+    tried_best_first,
+    were_judged_at_once,
+    with_prediction,
+)
 from phalanx.statistics import half_width
 
-Floats = npt.NDArray[np.float64]
-SURE = 2.0  # standard deviations of a belief that its interval reaches to either side
 RETURN = "mean return per episode (points)"
-
-
-@dataclass(frozen=True)
-class Found:
-    """What summary.json tells of a search."""
-
-    visits: list[Visit]
-    config: dict[str, Any]
-    winner: int | None
-    confirmed: list[dict[str, Any]]
-
-    @cached_property
-    def beliefs(self) -> Surrogate:
-        c = self.config
-        return Surrogate(self.visits, c["gp_beta"], c["compliance_threshold"], c["min_fixes"])
 
 
 def draw_search(folder: Path) -> list[Path]:
@@ -97,10 +85,17 @@ def draw_returns(figure: Figure, found: Found) -> None:
         mark_winner(axes, at, tried[at].measured_return)
         if row := next((one for one in found.confirmed if one["name"] == "winner"), None):
             axes.errorbar(
-                [at], [row["mean"]], [[row["mean"] - row["low"]], [row["high"] - row["mean"]]],
-                fmt="D", color=GREEN, markersize=8, capsize=4, markeredgecolor="black", zorder=5,
+                [at],
+                [row["mean"]],
+                [[row["mean"] - row["low"]], [row["high"] - row["mean"]]],
+                fmt="D",
+                color=GREEN,
+                markersize=8,
+                capsize=4,
+                markeredgecolor="black",
+                zorder=5,
                 label=f"winner after its own training: {row['mean']:.2f}, 95% interval",
-            )  # fmt: skip
+            )
     title = f"Return by workflow, best first: {len(tried)} of {NUM_ORDERS} tried\n{setting(found)}"
     axes.set(title=title, ylabel=RETURN)
     name_orders(axes, numbers)
@@ -122,9 +117,14 @@ def draw_compliance(figure: Figure, found: Found) -> None:
     without = [at for at in range(len(tried)) if at not in judged]
     if without:
         above.plot(
-            without, [0.0] * len(without), "s", color="black", fillstyle="none", clip_on=False,
+            without,
+            [0.0] * len(without),
+            "s",
+            color="black",
+            fillstyle="none",
+            clip_on=False,
             label="no fix at all: compliance has no value",
-        )  # fmt: skip
+        )
     lowest = 0.0 if without else max(0.0, min([*shares, threshold]) - 0.05)
     above.yaxis.set_major_formatter("{x:.0%}")
     title = f"Do the policies follow their workflow? {len(tried)} tried, best return first"
@@ -174,9 +174,14 @@ def draw_types_by_position(figure: Figure, found: Found) -> None:
         axes.text(position, unit, f"{mean:.2f}", ha="center", va="center", color=ink, fontsize=11)
     if found.winner is not None:
         axes.plot(
-            np.arange(NUM_TYPES) + 0.36, ORDERS[found.winner] - 0.34, "*", color=YELLOW,
-            markeredgecolor="black", markersize=13, label=f"winner: {short_name(found.winner)}",
-        )  # fmt: skip
+            np.arange(NUM_TYPES) + 0.36,
+            ORDERS[found.winner] - 0.34,
+            "*",
+            color=YELLOW,
+            markeredgecolor="black",
+            markersize=13,
+            label=f"winner: {short_name(found.winner)}",
+        )
         figure.legend(loc="outside lower center", frameon=False)
     axes.set_xticks(range(NUM_TYPES), ["1\nmost urgent", "2", "3", "4", "5\nleast urgent"])
     axes.set_yticks(range(NUM_TYPES), UNIT_TYPES)
@@ -198,9 +203,15 @@ def draw_beliefs(figure: Figure, found: Found) -> None:
     figure.set_size_inches(width_for(NUM_ORDERS), 7)
     axes = figure.add_subplot()
     axes.fill_between(
-        range(NUM_ORDERS), mean - reach, mean + reach, step="mid", color=BLUE, alpha=0.18,
-        linewidth=0, label=f"believed, ± {SURE:g} standard deviations",
-    )  # fmt: skip
+        range(NUM_ORDERS),
+        mean - reach,
+        mean + reach,
+        step="mid",
+        color=BLUE,
+        alpha=0.18,
+        linewidth=0,
+        label=f"believed, ± {SURE:g} standard deviations",
+    )
     axes.step(range(NUM_ORDERS), mean, where="mid", color=BLUE, label="believed mean")
     draw_visits(axes, [place[visit.workflow] for visit in tried], tried)
     by_number = {visit.workflow: visit.measured_return for visit in tried}
@@ -224,10 +235,15 @@ def draw_predictions(figure: Figure, found: Found) -> None:
     axes = figure.add_subplot()
     axes.axline((means[0], means[0]), slope=1, color="black", label="measured as predicted")
     axes.errorbar(
-        means, [visit.measured_return for visit in visits],
-        xerr=[SURE * (visit.posterior_std or 0.0) for visit in visits], fmt="none", ecolor=GREY,
-        elinewidth=0.8, alpha=0.6, label=f"predicted ± {SURE:g} standard deviations",
-    )  # fmt: skip
+        means,
+        [visit.measured_return for visit in visits],
+        xerr=[SURE * (visit.posterior_std or 0.0) for visit in visits],
+        fmt="none",
+        ecolor=GREY,
+        elinewidth=0.8,
+        alpha=0.6,
+        label=f"predicted ± {SURE:g} standard deviations",
+    )
     draw_visits(axes, means, visits)
     axes.set_xlabel("return predicted before the visit (points per episode)")
     axes.set_ylabel("return measured (points per episode)")
@@ -240,7 +256,7 @@ def draw_predictions(figure: Figure, found: Found) -> None:
     tidy(figure, axes)
 
 
-def draw_visits(axes: Axes, at: Sequence[Any], visits: Sequence[Visit]) -> None:
+def draw_visits(axes: Axes, at: Sequence[float | None], visits: Sequence[Visit]) -> None:
     """Measured returns with their 95% intervals; at: where each stands on the x axis."""
     returns = [visit.measured_return for visit in visits]
     errors = [half_width(visit.stderr, visit.measured_episodes) for visit in visits]
@@ -249,7 +265,7 @@ def draw_visits(axes: Axes, at: Sequence[Any], visits: Sequence[Visit]) -> None:
 
 def draw_marks(
     axes: Axes,
-    at: Sequence[Any],
+    at: Sequence[float | None],
     heights: Sequence[float],
     visits: Sequence[Visit],
     errors: Sequence[float] | None = None,
@@ -261,20 +277,33 @@ def draw_marks(
             continue
         label = f"{'passed' if passed else 'failed'} the gate"
         axes.errorbar(
-            [at[row] for row in rows], [heights[row] for row in rows],
+            [at[row] for row in rows],
+            [heights[row] for row in rows],
             None if errors is None else [errors[row] for row in rows],
-            fmt=shape, color=colour, markersize=size, markeredgecolor="white", markeredgewidth=0.6,
-            elinewidth=1, capsize=2, zorder=3,
+            fmt=shape,
+            color=colour,
+            markersize=size,
+            markeredgecolor="white",
+            markeredgewidth=0.6,
+            elinewidth=1,
+            capsize=2,
+            zorder=3,
             label=label if errors is None else f"{label}: measured, 95% interval",
-        )  # fmt: skip
+        )
 
 
 def mark_winner(axes: Axes, at: int, height: float) -> None:
     """A star behind the mark of its visit."""
     axes.plot(
-        [at], [height], "*", color=YELLOW, markeredgecolor="black", markersize=22, zorder=2,
+        [at],
+        [height],
+        "*",
+        color=YELLOW,
+        markeredgecolor="black",
+        markersize=22,
+        zorder=2,
         label="winner, when it was tried",
-    )  # fmt: skip
+    )
 
 
 def name_orders(axes: Axes, numbers: Sequence[int]) -> None:
@@ -299,83 +328,3 @@ def setting(found: Found) -> str:
         f"attacker {c['red_agent']}, {c['horizon']} turns; gate: compliance ≥ "
         f"{c['compliance_threshold']:.0%}, fixes per episode ≥ {c['min_fixes']:g}"
     )
-
-
-# --- what they count ------------------------------------------------------------------------------
-
-
-def read_search(folder: Path) -> Found:
-    try:
-        facts = json.loads((folder / "summary.json").read_text())
-        visits = [Visit(**visit) for visit in facts["visits"]]
-        return Found(visits, facts["config"], facts["winner"], facts["confirmed"])
-    except (OSError, ValueError, KeyError, TypeError):
-        raise RunError(
-            f"{folder} holds no search to draw; give a folder of phalanx search"
-        ) from None
-
-
-def tried_best_first(visits: Sequence[Visit]) -> list[Visit]:
-    """The last visit of each order, the highest return first."""
-    last = {visit.workflow: visit for visit in visits}
-    return sorted(last.values(), key=lambda visit: (-visit.measured_return, visit.workflow))
-
-
-def were_judged_at_once(visits: Sequence[Visit]) -> bool:
-    """Whether all orders were judged after all training: then none came before another."""
-    return len(visits) == NUM_ORDERS and len({visit.total_episodes for visit in visits}) == 1
-
-
-def best_so_far(visits: Sequence[Visit]) -> Floats:
-    """[n]: the highest return among those that passed the gate up to each visit; NaN: none did."""
-    passed = [visit.measured_return if visit.passed else -math.inf for visit in visits]
-    best = np.maximum.accumulate(np.array(passed, np.float64))
-    return np.where(np.isfinite(best), best, np.nan)
-
-
-def episodes_so_far(visits: Sequence[Visit]) -> list[int]:
-    """[n]: episodes played up to each visit; each shard of a search counts its own."""
-    totals: dict[str, int] = {}
-    sums = []
-    for visit in visits:
-        totals[visit.shard] = visit.total_episodes
-        sums.append(sum(totals.values()))
-    return sums
-
-
-def mean_by_position(means: Floats) -> Floats:
-    """[type, position]: the mean over the orders that have the type there; means: [120]."""
-    has = ORDERS[:, None, :] == np.arange(NUM_TYPES)[:, None]  # [number, type, position]
-    return np.tensordot(means, has, 1) / has.sum(axis=0)
-
-
-def with_prediction(visits: Sequence[Visit]) -> list[Visit]:
-    """Visits whose return was predicted from others.
-
-    Until an order of its shard passed the gate, the model holds no return to predict from.
-    """
-    able: set[str] = set()
-    predicted = []
-    for visit in visits:
-        if visit.shard in able and visit.posterior_mean is not None:
-            predicted.append(visit)
-        if visit.passed:
-            able.add(visit.shard)
-    return predicted
-
-
-def is_inside(visit: Visit) -> bool:
-    """Whether a return was measured where it was predicted: |y - mean| ≤ 2 √(std² + stderr²)."""
-    assert visit.posterior_mean is not None
-    assert visit.posterior_std is not None
-    error = math.hypot(visit.posterior_std, visit.stderr)
-    return abs(visit.measured_return - visit.posterior_mean) <= SURE * error
-
-
-def count_inside(visits: Sequence[Visit]) -> tuple[int, int]:
-    """How many were measured where they were predicted, and of how many.
-
-    Only orders that passed the gate count: the prediction is of a policy that follows its order.
-    """
-    inside = [is_inside(visit) for visit in with_prediction(visits) if visit.passed]
-    return sum(inside), len(inside)

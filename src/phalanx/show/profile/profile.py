@@ -6,8 +6,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol
 
+import numpy as np
+import numpy.typing as npt
+
+from phalanx.compiled.team import Play, ThreadTeam
 from phalanx.machine import busy_s, count_cores, cpu_of, process_tree
 from phalanx.show.profile.config import ProfileConfig
 from phalanx.show.profile.python_functions import Counter, Function, functions_of, new_counter
@@ -236,7 +240,7 @@ def trace_run(run: Run, trace: Trace) -> None:
         team.on_work = _HelperSpans(trace, 1 + 1000 * first)
 
 
-def _teams(run: Run) -> list[Any]:
+def _teams(run: Run) -> list[ThreadTeam]:
     stepper = run.learner.stepper
     found = [getattr(getattr(stepper, "inner", stepper), "team", None)]
     found += [sampler.batch.team for sampler in run.source.samplers if hasattr(sampler, "batch")]
@@ -249,17 +253,27 @@ class _HelperSpans:
     def __init__(self, trace: Trace, first_tid: int) -> None:
         self._trace, self._first = trace, first_tid
 
-    def __call__(self, play: Any, thread: int, began: float, ended: float) -> None:
+    def __call__(self, play: Play, thread: int, began: float, ended: float) -> None:
         if thread:
             tid = self._first + thread
             self._trace.name(THIS, tid, f"thread {thread}")
             self._trace.add(THIS, tid, play.__name__, began, ended)
 
 
+class _Pool(Protocol):
+    """What is asked of an environment's workers."""
+
+    @property
+    def num_workers(self) -> int: ...
+
+    @property
+    def worker_times(self) -> npt.NDArray[np.float64]: ...
+
+
 class _WorkerSpans:
     """What workers did last, looked at whenever their rows have come."""
 
-    def __init__(self, trace: Trace, pool: Any) -> None:
+    def __init__(self, trace: Trace, pool: _Pool) -> None:
         self._trace, self._pool = trace, pool
         self._last = [0.0] * pool.num_workers
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple
 
 import phalanx
 
@@ -25,18 +25,6 @@ class Function(NamedTuple):
     own_s: float
     total_s: float
     """with all that it called"""
-
-
-class Counter(Protocol):
-    """Counts the calls of the thread that switches it on and off."""
-
-    def enable(self) -> None: ...
-
-    def disable(self) -> None: ...
-
-
-def new_counter() -> Counter:
-    return cProfile.Profile() if ONE_THREAD_EACH else CallTimes()
 
 
 class CallTimes:
@@ -70,7 +58,14 @@ class CallTimes:
                 self._stack[-1][2][0] += spent
 
 
-def functions_of(thread: str, counter: Any) -> list[Function]:
+Counter = cProfile.Profile | CallTimes  # of the thread that switches it on and off
+
+
+def new_counter() -> Counter:
+    return cProfile.Profile() if ONE_THREAD_EACH else CallTimes()
+
+
+def functions_of(thread: str, counter: Counter) -> list[Function]:
     """All that were called, in no order."""
     if isinstance(counter, CallTimes):
         found = [
@@ -78,7 +73,7 @@ def functions_of(thread: str, counter: Any) -> list[Function]:
             for code, (calls, own, total, _open) in counter.stats.items()
         ]
     else:
-        stats: Any = pstats.Stats(counter).stats  # type: ignore[attr-defined]
+        stats = pstats.Stats(counter).stats  # type: ignore[attr-defined]
         found = [(where, *numbers[1:4]) for where, numbers in stats.items()]
     return [
         Function(thread, name, place_of(file, line), calls, own, total)

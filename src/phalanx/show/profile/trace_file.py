@@ -5,7 +5,7 @@ of one thread (tid) of one process (pid), which have names too.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from phalanx.stopwatch import COPYING, WAITING, Stopwatch
@@ -101,7 +101,7 @@ class TracedStopwatch(Stopwatch):
         super().restart(part)
         self._span_began = self._since
 
-    def divide(self, known: Any, rest: str) -> None:
+    def divide(self, known: Mapping[str, float], rest: str) -> None:
         """One span: when within it what was done is not known, only how much."""
         super().divide(known, rest)
         words = {part: round(seconds, 6) for part, seconds in known.items()}

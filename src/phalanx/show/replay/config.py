@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Annotated
 
 from phalanx.cage2.defenders import GREEDY
-from phalanx.cage2.settings import MAX_THREADS, red_agent_number
+from phalanx.cage2.settings import MAX_THREADS, is_own, red_agent_number
 from phalanx.errors import ConfigError
 from phalanx.files import check_writable
 from phalanx.play.evaluate_config import EvaluateConfig, check_of_cage2, plain
-from phalanx.play.plan_config import PlanConfig
+from phalanx.play.plan_config import PlanConfig, is_planned
 from phalanx.settings.fields import OneOf, Only, OrWord, Within, checked, section
 
 MAX_TURNS = 1000  # of an episode that somebody is to look at
@@ -39,8 +39,14 @@ class ReplayConfig(PlanConfig):
     compare: Annotated[str, PLAYED] = ""
     """another defender, shown beside the first on the same dice"""
     red_agent: str | None = None
-    """attacker: meander (if not given), b_line, sleep, b_line_detour, meander_rescan, coin, or a
-    mixture such as b_line=0.5,meander=0.5; with --trace, count only this one's episodes"""
+    """attacker: meander (if not given), b_line, sleep, b_line_detour, meander_rescan, coin, one of
+    your own, my_file.py:my_red (docs/attackers.md), or a mixture such as b_line=0.5,meander=0.5;
+    with --trace, count only this one's episodes"""
+    green: Annotated[float | None, Within(0, 1), PLAYED] = None
+    """the chance that green acts in a turn: 1 is the original's GreenAgent; none if not given"""
+    scenario: Annotated[str, PLAYED] = ""
+    """network: cage2, a file (docs/scenarios.md), or many, of which the episode draws its own: a
+    folder of files, or random:seed=2,users=8-12; a run's own (else cage2) if not given"""
     horizon: Annotated[int, Within(1, MAX_TURNS), PLAYED] = 100
     """turns of the episode, 1 to 1000"""
     seed: Annotated[int, Within(0, 2**64 - 1), PLAYED] = 0
@@ -100,7 +106,15 @@ class ReplayConfig(PlanConfig):
         if self.pick and self.episode:
             raise ConfigError("--pick chooses the episode; leave out --episode")
         for name in self.targets:
-            check_of_cage2(name, "replay shows")
+            check_of_cage2(name, "replay shows", any_network=True)
+        if self.green and any(map(is_planned, self.targets)):
+            raise ConfigError("+plan looks ahead without green; leave out --green, or +plan")
+        if self.what_if and is_own(self.attacker):
+            raise ConfigError(
+                "--what-if foresees the built-in attackers only, and "
+                f"{self.attacker} is your own; leave it out"
+            )
+        _checked_too = self.played
         if self.what_if and IN_MEMORY not in self.targets and not self.played.checkpoints:
             raise ConfigError(
                 f"--what-if plays on with a trained policy, and {self.target} is none; leave it out"
@@ -132,7 +146,7 @@ class ReplayConfig(PlanConfig):
     @cached_property
     def played(self) -> EvaluateConfig:
         """The same episodes as `phalanx evaluate` plays."""
-        same = ["rules", "workflow", "network", "seed", "num_threads"]
+        same = ["rules", "scenario", "green", "workflow", "network", "seed", "num_threads"]
         same += [item.name for item in fields(PlanConfig)]
         return EvaluateConfig(
             target=tuple(name for name in self.targets if name != IN_MEMORY),

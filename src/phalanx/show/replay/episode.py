@@ -8,13 +8,17 @@ import numpy as np
 import numpy.typing as npt
 
 from phalanx.cage2.batch import Batch
+from phalanx.cage2.scenario.several import open_scenarios
+from phalanx.errors import ActionError
 from phalanx.learn.cage2.collect import BLOCK
 from phalanx.play.cells import order_numbers
 from phalanx.play.episodes import Begun, begin_episodes
 from phalanx.play.evaluate_config import Games
-from phalanx.play.players import Player
+from phalanx.play.players import Player, plays_elsewhere
 from phalanx.play.trained import TrainedDefender
 from phalanx.play.what_if import TrueStates
+from phalanx.show.replay.asked_once import ask_once
+from phalanx.show.replay.left_out import about_attackers, own_attackers, prior_told
 from phalanx.show.replay.policy_view import Floats, PolicyView, likeliest
 from phalanx.show.replay.trajectory import Recorder
 from phalanx.show.replay.turn_log import Turn
@@ -57,19 +61,31 @@ class Episode:
     ) -> None:
         self.batch, self.row, self.policy, self.order = batch, row, policy, order
         nets = batch.nets[row : row + 1]
+        if batch.own_red is not None:
+            ask_once(batch.own_red)
         self.recorder = Recorder(
-            nets, policy=name, seed=seed, episode=number, horizon=horizon, **facts
+            nets,
+            policy=name,
+            seed=seed,
+            episode=number,
+            horizon=horizon,
+            scenario=batch.scenario_of(row),
+            worlds=batch.worlds,
+            attackers=batch.red_agents,
+            **facts,
         )
-        self.states = TrueStates(batch.kind, self.recorder.horizon)
+        self.states = TrueStates(batch, self.recorder.horizon)
+        self.is_foreseen = batch.own_red is None  # whether games can be played on from its states
         self.chances: list[Floats] = []
-        """[145] of each turn: the policy's probabilities"""
+        """[actions] of each turn: the policy's probabilities"""
         self._view = None if policy is None else PolicyView(policy, self.recorder.horizon, order)
         self._value: float | None = None
 
     def look(self) -> None:
         """Before a turn: keep what is true and what blue knows, and ask the policy."""
         net, obs = self.batch.nets[self.row], self.batch.shown.obs[self.row]
-        self.states.add(net, self.batch.minds, self.row)
+        if self.is_foreseen:
+            self.states.add(net, self.batch.minds, self.row)
         if self._view is not None:
             self.chances.append(self._view.probabilities(obs, self.batch.action_masks()[self.row]))
             self._value = self._view.value(obs, net)
@@ -78,7 +94,13 @@ class Episode:
         """After it: the action that was played."""
         likely = likeliest(self.chances[-1], action) if self.chances else None
         turn = self.recorder.play(action, likely=likely, value=self._value)
-        assert self.recorder.nets[0] == self.batch.nets[self.row], "it must be the game itself"
+        if self.recorder.nets[0] != self.batch.nets[self.row]:
+            assert not self.is_foreseen, "it must be the game itself"
+            raise ActionError(
+                f"{own_attackers(self.batch)} plays otherwise when it is asked again in turn "
+                f"{len(self.recorder.turns)}, so its game cannot be told; draw by `die` alone "
+                "(docs/attackers.md)"
+            )
         return turn
 
 
@@ -95,10 +117,14 @@ def record_episode(
     number, width, begin = chosen.number, player.at_once, player.begin
     first = number // width * width  # who draws actions does so for all episodes of a chunk
     stop = min(first + width, max(games.episodes, number + 1))
+    if plays_elsewhere(player, games.scenario):
+        player = player.there(open_scenarios(games.scenario).worlds(player.by_host))
+        begin = player.begin
     if player.policy is not None:
         first, stop, begin = number, number + 1, _alone(player.begin, number)
     orders = order_numbers(chosen.workflow or player.workflow, stop)
-    alone, whole = replace(player, begin=begin), games._replace(episodes=stop)
+    whole = games._replace(episodes=stop)
+    alone = replace(player, begin=begin, on=lambda _worlds_it_is_ready_for: alone)
     game = chosen.red_agent, (chosen.horizon,)
     begun = begin_episodes(whole, alone, *game, orders, first)
     (episode,) = (_play(each, number - first, games, player, chosen, played) for each in begun)
@@ -115,6 +141,7 @@ def _play(
 ) -> Episode:
     batch, defender = begun.game, begun.defender
     order = None if begun.orders is None else int(begun.orders[row])
+    prior, left_out = prior_told(batch.scenario_of(row), player.prior, own_attackers(batch))
     episode = Episode(
         batch,
         row,
@@ -124,8 +151,9 @@ def _play(
         horizon=chosen.horizon,
         policy=player.policy,
         order=order,
-        prior=player.prior,
+        prior=prior,
     )
+    episode.recorder.notes += [*left_out, *about_attackers(batch)]
     for turn in range(chosen.horizon):
         episode.look()
         actions = batch.actions_of(defender)
@@ -147,7 +175,7 @@ def _alone(begin: Callable[..., object], number: int) -> Callable[..., object]:
             return defender
         place = number % BLOCK
 
-        def logits(obs: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+        def logits(obs: npt.NDArray[np.generic]) -> npt.NDArray[np.float32]:
             block = np.zeros((BLOCK, obs.shape[1]), np.float32)
             block[place] = obs[0]
             return defender.logits(block)[place : place + 1]

@@ -1,11 +1,8 @@
 """What a trained policy thinks in a turn: its likely actions, and what its critic expects."""
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
-from phalanx.cage2.rules.scenario import NUM_HOSTS
 from phalanx.learn.compiled.mlp import forward, work_size
 from phalanx.play.trained import TrainedDefender
 
@@ -29,14 +26,14 @@ class PolicyView:
         orders = None if order is None else np.array([order])
         self._told = policy.told(1, orders)[0]
 
-    def probabilities(self, obs: npt.NDArray[Any], mask: npt.NDArray[np.bool_]) -> Floats:
+    def probabilities(self, obs: npt.NDArray[np.generic], mask: npt.NDArray[np.bool_]) -> Floats:
         """[145] of each action; 0 for what the policy may not play."""
         logits = self.policy.logits(np.hstack([obs, self._told])[None])[0].astype(np.float64)
         logits = np.where(mask & self.policy.useful, logits, -np.inf)
         weights = np.exp(logits - logits.max())
         return weights / weights.sum()
 
-    def value(self, obs: npt.NDArray[Any], net: Any) -> float | None:
+    def value(self, obs: npt.NDArray[np.generic], net: np.void) -> float | None:
         """What the critic expects of the turns to come, in points; None if there is no critic.
 
         Where training counted the rewards of some turns more than of others, so does its critic:
@@ -53,10 +50,10 @@ class PolicyView:
         return value / scale * (self.horizon - turn) / counted
 
 
-def truth_of(net: Any) -> npt.NDArray[np.float32]:
+def truth_of(net: np.void) -> npt.NDArray[np.float32]:
     """What a critic may be shown of the truth, as `write_truth` writes it."""
     known, scanned, session, root = (
-        int(net[name]) >> np.arange(NUM_HOSTS) & 1
+        int(net[name]) >> np.arange(len(net["decoys"])) & 1
         for name in ("known", "scanned", "sessions", "root")
     )
     return np.hstack([known, scanned, (session + root) / 2]).astype(np.float32)

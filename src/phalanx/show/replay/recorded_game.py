@@ -5,11 +5,20 @@ from pathlib import Path
 
 import numpy as np
 
-from phalanx.cage2.rules.scenario import HOSTS
-from phalanx.cage2.settings import red_agent_number
+from phalanx.cage2.attack.own_red import OwnRed
+from phalanx.cage2.rules.scenario import ALL_RED_AGENTS
+from phalanx.cage2.scenario.worlds import worlds_of
+from phalanx.cage2.settings import DEFAULT_PRIOR, FIRST_OWN, red_agent_number
 from phalanx.errors import TraceError
+from phalanx.show.replay.left_out import prior_told
 from phalanx.show.replay.trajectory import Recorder
-from phalanx.verify.replay import VerifyResult, begin_recorded, loaded_dice
+from phalanx.verify.replay import (
+    VerifyResult,
+    begin_recorded,
+    loaded_dice,
+    recorded_moves,
+    recorded_red,
+)
 from phalanx.verify.replay import replay as replay_all
 from phalanx.verify.traces import Traces, read_traces
 
@@ -18,23 +27,36 @@ def record_trace(path: Path, episode: int, red_agent: str | None = None) -> Reco
     """Episode number `episode` of a folder of recorded games, or of one of its files."""
     traces, number = find_episode(path, episode, red_agent)
     one = only(traces, number)
-    if one.scenario.host_names != HOSTS:
-        raise TraceError(
-            f"{one.path} was recorded in scenario {one.scenario.name}; replays show CAGE-2 only: "
-            "see it checked by phalanx verify"
-        )
     result = VerifyResult(one.rules)
     replay_all(one, result)
     if result.mismatches:
         raise TraceError(f"the replay leaves the recording: {result.first_mismatch}")
-    nets = begin_recorded(one)
+    worlds = worlds_of([one.scenario])
+    nets, is_own = begin_recorded(one, worlds), int(one.red[0]) == FIRST_OWN
+    if is_own:
+        OwnRed((recorded_red,), worlds, [one.scenario])
     turns = len(one.steps["blue"])
     nets["horizon"] = turns
+    prior, left_out = prior_told(one.scenario, DEFAULT_PRIOR, one.path.stem if is_own else "")
+    if (one.steps["green"] > 0).any() and not one.scenario.green:
+        prior, left_out = None, ["The belief is left out: how often green acts is not recorded."]
     recorder = Recorder(
-        nets, policy="recorded", seed=None, episode=episode, source="trace", horizon=turns
+        nets,
+        policy="recorded",
+        seed=None,
+        episode=episode,
+        source="trace",
+        horizon=turns,
+        prior=prior,
+        scenario=one.scenario,
+        worlds=worlds,
+        attackers=(*ALL_RED_AGENTS, one.path.stem),
     )
+    recorder.notes += left_out
     for turn in range(turns):
         step = {name: values[turn : turn + 1] for name, values in one.steps.items()}
+        if is_own:
+            recorder.nets["memory"][:, 0] = recorded_moves(step)
         recorder.play(int(step["blue"][0]), dice=loaded_dice(step))
     return recorder
 

@@ -6,12 +6,12 @@ new dice, so their differences are known sooner than what each of them brings.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from phalanx.cage2.rules.scenario import ANALYSE, NUM_HOSTS, REMOVE, RESTORE, USER0
+from phalanx.cage2.rules.scenario import ANALYSE, REMOVE, RESTORE
 from phalanx.play.what_if import LEAST_STATE, Outcomes, Question, WhatIf
 from phalanx.show.replay.episode import Episode
 from phalanx.statistics import half_width
@@ -45,7 +45,15 @@ def look_back(
     assert policy is not None
     if episode.order is not None:
         policy = policy.following(np.full(episode.states.size, episode.order))
-    ask = WhatIf(policy, (horizon,), num_threads, LEAST_STATE)
+    game = episode.batch
+    ask = WhatIf(
+        policy,
+        (horizon,),
+        num_threads,
+        LEAST_STATE,
+        worlds=game.worlds,
+        features=game.minds.features,
+    )
     try:
         LookBack(episode, ask, games, heard).at(
             range(len(episode.recorder.turns)) if turns is None else turns
@@ -112,13 +120,14 @@ def _parts(asked: Sequence[Question], games: int) -> Iterator[list[Question]]:
 def candidates(episode: Episode, turn: int) -> Actions:
     """The action that was played, other likely ones, and treatments of hosts that red is on."""
     net, chances = episode.states.nets[turn], episode.chances[turn]
+    place = episode.recorder.place
     likely = np.argsort(-chances, kind="stable")[:LIKELY]
     likely = likely[(chances[likely] >= LEAST_LIKELY) | (np.arange(len(likely)) < 2)]
-    held = np.flatnonzero(int(net["sessions"]) >> np.arange(NUM_HOSTS) & 1)
-    treated = 2 + NUM_HOSTS * np.array(TREATMENTS)[:, None] + held[held != USER0]
+    held = np.flatnonzero(place.members(net, "sessions"))
     tried = [episode.recorder.turns[turn].action]
     tried += likely[chances[likely] > 0].tolist()
-    tried += treated.ravel().tolist()
+    for verb in TREATMENTS:
+        tried += place.actions_on(verb, held[held != place.start])
     return np.array(list(dict.fromkeys(tried)), np.int64)
 
 
@@ -170,7 +179,7 @@ def _spread(seen: Outcomes) -> float:
     return float(seen.returns[0].std(ddof=1))
 
 
-def rows(answers: Sequence[Outcomes]) -> dict[str, Any]:
+def rows(answers: Sequence[Outcomes]) -> dict[str, object]:
     """What each action would have brought: the one that was played first, then the best.
 
     Each is told by its last round of games. What an action brings is what the played one does, by
@@ -179,7 +188,7 @@ def rows(answers: Sequence[Outcomes]) -> dict[str, Any]:
     last = answers[-1]
     games = last.returns.shape[1]
     own = Estimate(float(last.means[0]), _spread(last) / games**0.5, games)
-    told: dict[int, tuple[float, list[Any]]] = {}
+    told: dict[int, tuple[float, list[float]]] = {}
     for seen in answers:
         for k, action in enumerate(seen.actions.tolist()):
             more = gain(seen, k)

@@ -7,14 +7,20 @@ CAUSES = {
     "restore": "Restore of {host}",
     "service": "the operational service stands still",
 }
+ACTION = "{cause} of {host}"  # whatever else of blue's costs something
 
 
-def headline(play: dict[str, object]) -> str:
-    """`champion against meander, seed 7, episode 0: return -10.7`."""
+def headline(play: dict[str, object], scenario: dict[str, object] | None = None) -> str:
+    """`champion against meander, seed 7, episode 0: return -10.7`.
+
+    scenario: of the trajectory; a network that is not CAGE-2 is named.
+    """
     where = f"seed {play['seed']}, episode {play['episode']}"
     if play["source"] == "trace":
         where = f"recorded episode {play['episode']}"
-    return f"{play['policy']} against {play['attacker']}, {where}: return {play['return']:.1f}"
+    network = f" on {scenario['name']}" if scenario and "name" in scenario else ""
+    who = f"{play['policy']} against {play['attacker']}{network}"
+    return f"{who}, {where}: return {play['return']:.1f}"
 
 
 def what_went_wrong(trajectory: dict[str, Any], play: dict[str, Any]) -> str:
@@ -43,4 +49,5 @@ def _costliest(trajectory: dict[str, Any], play: dict[str, Any]) -> str:
     turn = rewards.index(worst)
     cause, host, _points = min(play["turns"]["costs"][turn], key=lambda part: part[2])
     name = trajectory["scenario"]["hosts"][host]["name"] if host >= 0 else ""
-    return f"turn {turn + 1} cost most: {worst:.1f}, {CAUSES[cause].format(host=name)}"
+    words = CAUSES.get(cause, ACTION if name else "{cause}").format(host=name, cause=cause)
+    return f"turn {turn + 1} cost most: {worst:.1f}, {words}"

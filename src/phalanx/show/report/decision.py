@@ -3,7 +3,7 @@
 Every number in it is in decision.json, measured.csv or obedience.csv of the search.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +11,15 @@ import numpy as np
 
 from phalanx.cage2.workflow import NUM_TYPES, UNIT_TYPES
 from phalanx.errors import RunError
+from phalanx.search.decided import Answer, Effect, Followed, Order, Side, WorstCase
 from phalanx.search.obedience import read_obedience
 from phalanx.search.words import in_words, read_decision
 from phalanx.show.drawing.kendall_map import kendall_map
 from phalanx.show.drawing.markup import Body, Cell, interval_cell, minus, with_interval
-from phalanx.show.runs.curves import Curve, Panel
+from phalanx.show.runs.curves import Curve, Floats, Panel
 from phalanx.statistics import interval
 
 STRONGEST = 36  # per cent of its colour that the largest effect has
-Orders = Sequence[dict[str, Any]]
 
 
 def tell_decision(body: Body, folder: Path) -> bool:
@@ -41,7 +41,7 @@ def tell_decision(body: Body, folder: Path) -> bool:
             body.heading(f"Against {name}", 3)
         _tell_costs(body, side, decision)
     if decision["worst_case"]:
-        _tell_worst_case(body, decision)
+        _tell_worst_case(body, decision["worst_case"])
     last = list(sides.values())[-1]["orders"]
     body.heading("How orders lie to each other")
     body.add(kendall_map(last))
@@ -63,7 +63,7 @@ def tell_obedience(body: Body, folder: Path) -> None:
     body.heading("What obedience costs")
     by = [[row for row in rows if row["threshold"] == one] for one in thresholds]
 
-    def curve(name: str, column: str, x: Any) -> Curve:
+    def curve(name: str, column: str, x: Floats) -> Curve:
         means = [interval([row[column] for row in some]) for some in by]
         mean, low, high = (
             np.array([np.nan if one[key] is None else one[key] for one in means], np.float64)
@@ -76,17 +76,28 @@ def tell_obedience(body: Body, folder: Path) -> None:
     asked = np.array(thresholds) * 100
     learners = len({row["learner"] for row in rows})
     about = f"Mean of all 120 orders; 95 % intervals over {learners} learners."
-    body.charts_beside([
-        Panel("price", "Return and compliance", about, [curve("return", "return", followed)],
-              "compliance that was reached, in per cent"),
-        Panel("reached", "Compliance asked for and reached", "By their own orders and by the "
-              "reverse ones. " + about,
-              [curve("own", "compliance", asked), curve("reverse", "reverse_compliance", asked)],
-              "compliance that was asked for, in per cent", is_share=True),
-    ])  # fmt: skip
+    body.charts_beside(
+        [
+            Panel(
+                "price",
+                "Return and compliance",
+                about,
+                [curve("return", "return", followed)],
+                "compliance that was reached, in per cent",
+            ),
+            Panel(
+                "reached",
+                "Compliance asked for and reached",
+                "By their own orders and by the reverse ones. " + about,
+                [curve("own", "compliance", asked), curve("reverse", "reverse_compliance", asked)],
+                "compliance that was asked for, in per cent",
+                is_share=True,
+            ),
+        ]
+    )
 
 
-def _tell_costs(body: Body, side: dict[str, Any], decision: dict[str, Any]) -> None:
+def _tell_costs(body: Body, side: Side, decision: Answer) -> None:
     good = [order for order in side["orders"] if order["can_be_followed"]]
     if not good:
         return
@@ -96,24 +107,37 @@ def _tell_costs(body: Body, side: dict[str, Any], decision: dict[str, Any]) -> N
     edges = 0.0, max(order["high"] for order in ranked)
     rows: list[list[str | Cell]] = [
         [
-            order["order"], minus(f"{order['return']:.2f}"), f"{order['cost']:.2f}",
-            f"{order['low']:.2f} to {order['high']:.2f}", "yes" if order["may_be_best"] else "no",
-            _share(order["compliance"]), _share(order["reverse_compliance"]),
+            order["order"],
+            minus(f"{order['return']:.2f}"),
+            f"{order['cost']:.2f}",
+            f"{order['low']:.2f} to {order['high']:.2f}",
+            "yes" if order["may_be_best"] else "no",
+            _share(order["compliance"]),
+            _share(order["reverse_compliance"]),
             _against_none(order["minus_no_order"]),
             interval_cell(order["cost"], order["low"], order["high"], edges),
         ]
         for order in ranked
-    ]  # fmt: skip
+    ]
     with body.fold(f"All {len(ranked)} orders that can be followed, the best first"):
         body.table(
-            ("order", "return", "cost", "bounds", "may be best", "compliance", "by its reverse",
-             "minus no order", ""),
+            (
+                "order",
+                "return",
+                "cost",
+                "bounds",
+                "may be best",
+                "compliance",
+                "by its reverse",
+                "minus no order",
+                "",
+            ),
             rows,
             ("words", "number", "number", "number", "", "number", "number", "number", "picture"),
-        )  # fmt: skip
+        )
 
 
-def _cost_panel(ranked: Orders, decision: dict[str, Any]) -> Panel:
+def _cost_panel(ranked: Sequence[Followed], decision: Answer) -> Panel:
     """What each order costs, with bounds that hold at once."""
     curves = []
     for name, is_in in (("may be best", True), ("costs more", False)):
@@ -133,7 +157,7 @@ def _cost_panel(ranked: Orders, decision: dict[str, Any]) -> Panel:
     return Panel("costs", "What orders cost", f"{about}.", curves, "rank of the order")
 
 
-def _tell_positions(body: Body, positions: Any, many: int) -> None:
+def _tell_positions(body: Body, positions: Sequence[Sequence[Effect | None]], many: int) -> None:
     """Unit type by position, as a table with colours."""
     known = [cell for row in positions for cell in row if cell]
     if not known:
@@ -151,7 +175,7 @@ def _tell_positions(body: Body, positions: Any, many: int) -> None:
     body.table(("unit type", *heads), rows, ("", *["number"] * NUM_TYPES))
 
 
-def _heat(cell: dict[str, float] | None, most: float) -> Cell:
+def _heat(cell: Effect | None, most: float) -> Cell:
     if cell is None:
         return Cell("-")
     effect, reach = float(cell["effect"]), float(cell["reach"])
@@ -167,8 +191,8 @@ def _heat(cell: dict[str, float] | None, most: float) -> Cell:
     return Cell(shown, "number", is_markup=True)
 
 
-def _tell_worst_case(body: Body, decision: dict[str, Any]) -> None:
-    ranked = sorted(decision["worst_case"]["orders"], key=lambda order: order["cost"])
+def _tell_worst_case(body: Body, worst: WorstCase) -> None:
+    ranked = sorted(worst["orders"], key=lambda order: order["cost"])
     if not ranked:
         body.say("No order can be followed against all attackers.")
         return
@@ -178,7 +202,8 @@ def _tell_worst_case(body: Body, decision: dict[str, Any]) -> None:
             ("order", "cost at worst", "bounds", "may be best", ""),
             [
                 [
-                    order["order"], f"{order['cost']:.2f}",
+                    order["order"],
+                    f"{order['cost']:.2f}",
                     f"{order['low']:.2f} to {order['high']:.2f}",
                     "yes" if order["may_be_best"] else "no",
                     interval_cell(order["cost"], order["low"], order["high"], edges),
@@ -186,35 +211,48 @@ def _tell_worst_case(body: Body, decision: dict[str, Any]) -> None:
                 for order in ranked
             ],
             ("words", "number", "number", "", "picture"),
-        )  # fmt: skip
+        )
 
 
-def _tell_following(body: Body, orders: Orders) -> None:
+def _tell_following(body: Body, orders: Sequence[Order]) -> None:
     """Compliance with the own order and with its reverse, for all of them."""
     known = [o for o in orders if o["compliance"] is not None]
     if not any(order["reverse_compliance"] is not None for order in known):
         return
-    ranked = sorted(known, key=lambda order: (-order["compliance"], order["workflow"]))
+    ranked = sorted(known, key=lambda order: (-(order["compliance"] or 0.0), order["workflow"]))
     at = np.arange(1.0, len(ranked) + 1)
     labels, nothing = tuple(o["order"] for o in ranked), np.full(len(ranked), np.nan)
     curves = [
         Curve(
-            name, at,
-            np.array([np.nan if o[key] is None else o[key] for o in ranked], np.float64),
-            nothing, nothing, is_points=True, labels=labels,
+            name,
+            at,
+            np.array([np.nan if share is None else share for share in shares], np.float64),
+            nothing,
+            nothing,
+            is_points=True,
+            labels=labels,
         )
-        for name, key in (("own order", "compliance"), ("its reverse", "reverse_compliance"))
-    ]  # fmt: skip
+        for name, shares in (
+            ("own order", [o["compliance"] for o in ranked]),
+            ("its reverse", [o["reverse_compliance"] for o in ranked]),
+        )
+    ]
     about = (
         "Share of all fixes that follow the order which a policy is told, and the share that would "
         "have followed the reverse of it."
     )
-    panel = Panel("following", "Whose order do policies follow?", about, curves,
-                  "rank of the order, by compliance", is_share=True)  # fmt: skip
+    panel = Panel(
+        "following",
+        "Whose order do policies follow?",
+        about,
+        curves,
+        "rank of the order, by compliance",
+        is_share=True,
+    )
     body.chart(panel, is_wide=True)
 
 
-def _tell_agreement(body: Body, orders: Orders) -> None:
+def _tell_agreement(body: Body, orders: Sequence[Order]) -> None:
     """Does one half of the learners predict the other?"""
     good = [o for o in orders if o["can_be_followed"] and len(o["by_learner"]) > 1]
     if len(good) < 3 or len({len(o["by_learner"]) for o in good}) > 1:
@@ -236,12 +274,17 @@ def _tell_agreement(body: Body, orders: Orders) -> None:
         f"Each order by the first {half} of {table.shape[1]} learners and by the others, as points "
         f"above the mean of all orders; correlation {alike:.2f}."
     )
-    panel = Panel("halves", "Predicted by some learners, measured by others", about, curves,
-                  "predicted, points above the mean")  # fmt: skip
+    panel = Panel(
+        "halves",
+        "Predicted by some learners, measured by others",
+        about,
+        curves,
+        "predicted, points above the mean",
+    )
     body.charts_beside([panel])
 
 
-def _against_none(gain: dict[str, Any] | None) -> str:
+def _against_none(gain: Mapping[str, Any] | None) -> str:
     return "-" if gain is None else with_interval(gain["mean"], gain["low"], gain["high"])
 
 

@@ -1,7 +1,7 @@
 """The part of a report that shows a policy's best and worst episodes, turn by turn."""
 
 from phalanx.cage2.registration import CAGE2_ENVS
-from phalanx.cage2.settings import red_agent_weights
+from phalanx.cage2.settings import is_own, red_agent_weights
 from phalanx.errors import PhalanxError
 from phalanx.show.drawing.markup import Body, minus
 from phalanx.show.drawing.page import text
@@ -61,5 +61,6 @@ def attackers_of(row: RunRow) -> list[str]:
         weights = red_agent_weights(row.red_agent or "b_line=0.5,meander=0.5")
     except PhalanxError:
         return ["meander"]
+    weights = {name: share for name, share in weights.items() if not is_own(name)}
     often = sorted(weights, key=lambda name: -weights[name])
     return [name for name in often if name != "sleep"][:MOST_ATTACKERS] or ["meander"]

@@ -28,6 +28,7 @@ from phalanx.show.runs.settings_told import told_settings
 from phalanx.training.columns import UPDATES
 
 MEASURES = {
+    "own_return": ("Return under your own reward", "Mean of the episodes that ended."),
     "entropy": ("Entropy", "How undecided the policy is, in nats; it falls as the policy learns."),
     "kl": ("KL divergence", "How far an update moves the policy; large steps make learning shaky."),
     "clip_fraction": ("Clipped", "Share of the samples whose probability moved beyond the clip."),

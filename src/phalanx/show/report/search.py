@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -11,7 +10,7 @@ from phalanx.errors import RunError
 from phalanx.search.surrogate import Visit
 from phalanx.show.compare.learning import group_curve, read_learnt
 from phalanx.show.drawing.markup import Body, Cell, interval_cell, minus, with_interval
-from phalanx.show.drawing.search_pictures import (
+from phalanx.show.drawing.search_counts import (
     SURE,
     Found,
     best_so_far,
@@ -23,7 +22,7 @@ from phalanx.show.drawing.search_pictures import (
     were_judged_at_once,
 )
 from phalanx.show.report.decision import tell_decision, tell_obedience
-from phalanx.show.runs.curves import Curve, Panel
+from phalanx.show.runs.curves import Curve, Floats, Panel
 from phalanx.show.runs.runs import read_summary, real
 from phalanx.statistics import half_width
 
@@ -55,10 +54,11 @@ def _checked(found: Found) -> Found:
         raise RunError("summary.json is not as a search writes it")
     rows = found.confirmed if isinstance(found.confirmed, list) else []
     good = [
-        row for row in rows
+        row
+        for row in rows
         if isinstance(row, dict)
         and None not in [real(row.get(name)) for name in ("mean", "low", "high", "episodes")]
-    ]  # fmt: skip
+    ]
     return replace(
         found, confirmed=good, winner=None if found.winner is None else int(found.winner)
     )
@@ -83,14 +83,16 @@ def _tell_winner(body: Body, folder: Path, found: Found) -> None:
         ("", "order", "return", "compliance", ""),
         [
             (
-                str(row.get("name")), str(row.get("order") or "none"),
-                with_interval(row["mean"], row["low"], row["high"]), _share(row.get("compliance")),
+                str(row.get("name")),
+                str(row.get("order") or "none"),
+                with_interval(row["mean"], row["low"], row["high"]),
+                _share(row.get("compliance")),
                 interval_cell(row["mean"], row["low"], row["high"], edges),
             )
             for row in rows
         ],
         ("", "words", "number", "number", "picture"),
-    )  # fmt: skip
+    )
     gain = _difference(folder)
     if gain is not None:
         body.say(
@@ -111,17 +113,24 @@ def _tell_orders(body: Body, found: Found) -> None:
     highs = [visit.measured_return + reach for visit, reach in zip(tried, reaches, strict=True)]
     for visit, low, high in zip(tried, lows, highs, strict=True):
         mean = visit.measured_return
-        rows.append([
-            str(visit.iteration), visit.order, with_interval(mean, low, high),
-            _share(visit.compliance), f"{visit.fixes_per_episode:.1f}",
-            "yes" if visit.passed else "no", visit.chosen_by,
-            interval_cell(mean, low, high, (min(lows), max(highs))),
-        ])  # fmt: skip
+        rows.append(
+            [
+                str(visit.iteration),
+                visit.order,
+                with_interval(mean, low, high),
+                _share(visit.compliance),
+                f"{visit.fixes_per_episode:.1f}",
+                "yes" if visit.passed else "no",
+                visit.chosen_by,
+                interval_cell(mean, low, high, (min(lows), max(highs))),
+            ]
+        )
     with body.fold(f"All {len(tried)} orders, best first"):
         body.table(
             ("tried as", "order", "return", "compliance", "fixes", "passed the gate", "why", ""),
-            rows, ("number", "words", "number", "number", "number", "", "", "picture"),
-        )  # fmt: skip
+            rows,
+            ("number", "words", "number", "number", "number", "", "", "picture"),
+        )
 
 
 def _tell_beliefs(body: Body, found: Found) -> None:
@@ -148,7 +157,7 @@ def _tell_beliefs(body: Body, found: Found) -> None:
             for name, row in zip(UNIT_TYPES, means.tolist(), strict=True)
         ],
         ("", *["number"] * NUM_TYPES),
-    )  # fmt: skip
+    )
 
 
 def _belief_panel(found: Found) -> Panel:
@@ -198,7 +207,7 @@ def _tell_training(body: Body, folder: Path) -> None:
         body.chart(Panel("inside", "Training inside the search", about, curves), is_wide=True)
 
 
-def _difference(folder: Path) -> dict[str, Any] | None:
+def _difference(folder: Path) -> dict[str, float] | None:
     gain = read_summary(folder)[0].get("winner_minus_baseline")
     good = isinstance(gain, dict) and all(
         real(gain.get(n)) is not None for n in ("mean", "low", "high")
@@ -206,9 +215,9 @@ def _difference(folder: Path) -> dict[str, Any] | None:
     return gain if good else None
 
 
-def _bold(value: float, means: Any) -> str:
+def _bold(value: float, means: Floats) -> str:
     return "number best" if value == means.max() else "number"
 
 
-def _share(value: Any) -> str:
+def _share(value: object) -> str:
     return "-" if real(value) is None else f"{value:.1%}"

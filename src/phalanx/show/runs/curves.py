@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -77,7 +76,7 @@ class Timeline:
         """[points] where each lies on that axis."""
         return self.counts[self.axis]
 
-    def point_of(self, updates: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    def point_of(self, updates: Floats) -> npt.NDArray[np.int64]:
         """The point that an update belongs to; -1 if it cannot be."""
         good = (updates >= 1) & (updates <= self.last)
         at = (np.where(good, updates, 1) - 1).astype(np.int64) * self.points // self.last
@@ -120,7 +119,7 @@ class Moments:
         self._sums: dict[str, Floats] = {}
         self._points = points
 
-    def add(self, at: npt.NDArray[np.int64], kinds: npt.NDArray[Any], values: Block) -> None:
+    def add(self, at: npt.NDArray[np.int64], kinds: npt.NDArray[np.str_], values: Block) -> None:
         """Of each episode: its point, its kind, and numbers of which sums are wanted."""
         left = at >= 0
         while left.any():

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from phalanx.errors import ConfigError, RunError
 from phalanx.files import open_plain, read_plain
@@ -31,6 +31,7 @@ LARGEST_SUMMARY = 1 << 24  # bytes
 STILL_S = 120.0  # what holds no lock and wrote nothing for so long is gone
 OVER = ("finished", "stopped", "failed")
 Facts = dict[str, Any]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -327,13 +328,14 @@ def _progress(facts: Facts, settings: Facts) -> float | None:
     return min(1.0, max(shares)) if shares else None
 
 
-def real(value: Any) -> float | None:
+def real(value: object) -> float | None:
     """A finite number of a file, or None: who writes files by hand may write anything."""
-    good = isinstance(value, int | float) and not isinstance(value, bool) and value - value == 0
-    return float(value) if good else None
+    if isinstance(value, bool) or not isinstance(value, int | float) or value - value != 0:
+        return None
+    return float(value)
 
 
-def listed(facts: Facts, name: str, kind: type) -> list[Any]:
+def listed(facts: Facts, name: str, kind: type[T]) -> list[T]:
     """Those of a list in a file that are what they should be."""
     found = facts.get(name)
     return [one for one in found if isinstance(one, kind)] if isinstance(found, list) else []

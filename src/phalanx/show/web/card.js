@@ -65,7 +65,8 @@
         sessionPart.style.width = facts.session / 10 + '%';
         rootPart.style.width = facts.root / 10 + '%';
       }
-      tags.replaceChildren(...[tagOf('blue', facts.blue), tagOf('red', facts.red)].filter(Boolean));
+      const moves = [tagOf('blue', facts.blue), tagOf('green', facts.green), tagOf('red', facts.red)];
+      tags.replaceChildren(...moves.filter(Boolean));
       button.setAttribute('aria-label', phalanx.hostWords(scenario, host, facts).join('. '));
     }
     return { element: el('li', { class: 'slot' }, button), button, show };
@@ -80,7 +81,7 @@
 
   function tagOf(side, move) {
     if (!move) return null;
-    const drawn = side === 'blue' ? 'blue' : move.success ? 'red' : 'missed';
+    const drawn = side !== 'red' ? side : move.success ? 'red' : 'missed';
     return el(
       'span',
       { class: 'tag tag-' + side, 'data-name': 'tag-' + side },

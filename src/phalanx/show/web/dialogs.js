@@ -103,6 +103,8 @@
     ['file', 'a file of red'],
   ];
 
+  const GREEN = ['green', 'a scan of green\u2019s: users of the network'];
+
   const NOTES = [
     'On a card, the line with the red sign is the truth. The line with the blue sign is what blue was shown this ' +
       'turn, in bold, and what it remembers, with the turn it was (t12). The bar is how sure blue can be of a ' +
@@ -111,8 +113,9 @@
       'drag to move. Bars end at the 95th percentile; a notch marks those that are higher.',
   ];
 
-  /** The help: keys and signs. */
-  phalanx.helpDialog = (root) => {
+  /** The help: keys and signs, green's where green plays. */
+  phalanx.helpDialog = (root, hasGreen = false) => {
+    const signs = hasGreen ? [...SIGNS, GREEN] : SIGNS;
     const element = dialog('help-dialog', 'Help');
     root.append(element);
     element.append(
@@ -131,7 +134,7 @@
         el(
           'dl',
           { class: 'signs' },
-          ...SIGNS.flatMap(([sign, words]) => [
+          ...signs.flatMap(([sign, words]) => [
             el('dt', { class: 'sign-' + sign }, shape(sign)),
             el('dd', { text: words }),
           ]),

@@ -70,6 +70,7 @@
     file: ['path', { d: 'M4 2 H9.5 L12.5 5 V14 H4 Z M9.5 2 V5 H12.5', ...line }],
     blue: ['rect', { x: 3, y: 3, width: 10, height: 10, rx: 1.5, ...full }],
     red: ['path', { d: 'M8 1.5 L14.5 8 L8 14.5 L1.5 8 Z', ...full }],
+    green: ['path', { d: 'M2 8 A6 6 0 0 1 14 8 L14 13 H2 Z', ...full }],
     missed: ['path', { d: 'M8 2.5 L13.5 8 L8 13.5 L2.5 8 Z', ...line }],
     first: ['path', { d: 'M3 3 V13 M13 3 L6 8 L13 13 Z', ...edged }],
     back: ['path', { d: 'M12 3 L4 8 L12 13 Z', ...full }],

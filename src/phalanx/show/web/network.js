@@ -119,11 +119,13 @@
       arrows.setAttribute('viewBox', `0 0 ${box.width} ${box.height}`);
       const paths = [];
       const rank = columns.flat();
+      const columnOf = (subnet) => columns.findIndex((column) => column.includes(subnet));
       const known = new Set(scenario.links.map(String));
       for (const [from, to] of scenario.links) {
         const both = known.has(String([to, from])); // drawn once, from the one that red gets to first
         if (from === to || (both && rank.indexOf(from) > rank.indexOf(to))) continue;
-        paths.push(...way(place(groups[from]), place(groups[to]), 'link', both, 20));
+        const draw = Math.abs(columnOf(from) - columnOf(to)) > 1 ? archway : way;
+        paths.push(...draw(place(groups[from]), place(groups[to]), 'link', both, 20));
       }
       scenario.points.forEach(([from, to]) => {
         const drawnWay = way(place(cards[from].element), place(cards[to].element), 'point', false, null);
@@ -157,6 +159,7 @@
       blind: play.blind,
       cost: moved ? moved.costs.filter((cost) => cost[1] === host).reduce((sum, cost) => sum + cost[2], 0) : 0,
       blue: moved && moved.blueHost === host ? { verb } : null,
+      green: moved && moved.greenHost === host ? { verb: 'scans' } : null,
       red:
         moved && moved.redHost === host
           ? { verb: VERBS[moved.redKind] || moved.redKind, success: moved.redSuccess }
@@ -181,6 +184,23 @@
     const line = svg('path', {
       class: kind,
       d: `M${x1} ${y1} C${x1 + out * bend} ${y1} ${x2 + into * bend} ${y2} ${x2 + into * 4} ${y2}`,
+    });
+    const heads = [head(x2, y2, into, kind)];
+    if (twoWay) heads.push(head(x1, y1, out, kind));
+    return [line, ...heads];
+  }
+
+  /** An arrow over the columns that stand between two boxes, so that it crosses no name. */
+  function archway(from, to, kind, twoWay, below) {
+    const right = to.left > from.right;
+    const [out, into] = right ? [1, -1] : [-1, 1];
+    const [x1, x2] = right ? [from.right, to.left] : [from.left, to.right];
+    const [y1, y2, over] = [from.top + below, to.top + below, Math.min(from.top, to.top) - 5];
+    const line = svg('path', {
+      class: kind,
+      d:
+        `M${x1} ${y1} C${x1 + out * 12} ${y1} ${x1 + out * 4} ${over} ${x1 + out * 20} ${over} ` +
+        `L${x2 + into * 20} ${over} C${x2 + into * 4} ${over} ${x2 + into * 14} ${y2} ${x2 + into * 4} ${y2}`,
     });
     const heads = [head(x2, y2, into, kind)];
     if (twoWay) heads.push(head(x1, y1, out, kind));

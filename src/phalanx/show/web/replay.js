@@ -58,7 +58,7 @@
         parts.controls.stop();
         go(turn);
       });
-      const help = phalanx.helpDialog(element);
+      const help = phalanx.helpDialog(element, plays[0].has.green);
       const controls = phalanx.makeControls(viewer);
       const heads = plays.map((play) =>
         header(play, episode, horizon, plays.length > 1 ? settings.level + 1 : settings.level),
@@ -73,6 +73,7 @@
               'article',
               { class: 'stage', 'data-play': index },
               heads[index].element,
+              ...plays[index].notes.map((text) => el('p', { class: 'left-out quiet', role: 'note', text })),
               el(
                 'div',
                 { class: 'stage-body' },
@@ -180,7 +181,8 @@
     const { policy, attacker, seed, number: which, source } = play.title;
     const turn = el('span', { 'data-name': 'turn' });
     const told = [seed == null ? '' : `seed ${seed}`, which ? `episode ${which}` : ''].filter(Boolean).join(' \u00b7 ');
-    const about = [told, episode.scenario.rules, source === 'trace' ? 'recorded from the original' : ''].filter(
+    const { name, rules } = episode.scenario;
+    const about = [name || '', told, rules, source === 'trace' ? 'recorded from the original' : ''].filter(
       Boolean,
     );
     const element = el(
@@ -228,6 +230,7 @@
       sign('blue', 'blue', 'sign-blue'),
       sign('red', 'red', 'sign-red'),
       sign('missed', 'failed', 'sign-red'),
+      play.has.green ? sign('green', 'green', 'sign-green') : null,
       play.has.belief
         ? el(
             'span',

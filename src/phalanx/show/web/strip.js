@@ -104,9 +104,21 @@
       const drawn = [];
       const blueTop = rowOf.get(moved.blueHost);
       const redTop = rowOf.get(moved.redHost);
-      if (blueTop !== undefined && (moved.blueHost >= 0 || moved.blue > 0)) {
+      if (blueTop !== undefined && !moved.idle) {
         drawn.push(
           svg('rect', { class: 'blue-move', x: x(turn) + cell * 0.3 - 1.5, y: blueTop + 1, width: 3, height: ROW - 2 }),
+        );
+      }
+      const greenTop = rowOf.get(moved.greenHost);
+      if (moved.greenHost >= 0 && greenTop !== undefined) {
+        drawn.push(
+          svg('rect', {
+            class: 'green-move',
+            x: x(turn) + cell * 0.2,
+            y: greenTop + ROW - 4,
+            width: cell * 0.6,
+            height: 2.5,
+          }),
         );
       }
       if (redTop !== undefined && moved.redKind !== 'sleep') {
@@ -227,7 +239,7 @@
       });
       const homeless = play
         .turns()
-        .some((turn) => (turn.blueHost < 0 && turn.blue > 0) || (turn.redHost < 0 && turn.redKind !== 'sleep'));
+        .some((turn) => (turn.blueHost < 0 && !turn.idle) || (turn.redHost < 0 && turn.redKind !== 'sleep'));
       if (homeless) {
         band.rows.push({ host: -1, top, bottom: top + ROW });
         top += ROW + GAP;

@@ -88,6 +88,11 @@
       return { policy: policy ?? 'a defender', attacker: attacker ?? 'an attacker', seed, number: episode, source };
     }
 
+    /** What is left out, and why: a sentence each. */
+    get notes() {
+      return this.record.notes || [];
+    }
+
     /** Red's access at the beginning, from which the network is laid out. */
     get begun() {
       return spread(this.record.states.access[0], this.scenario.hosts.length);
@@ -131,11 +136,14 @@
       const at = (column) => (column ? column[turn - 1] : null);
       const moved = {
         blue: at(turns.blue),
+        idle: this.sleeps(at(turns.blue)),
         blueWords: at(turns.blue_words),
         blueHost: at(turns.blue_host) ?? -1,
         redWords: at(turns.red_words),
         redKind: at(turns.red_kind),
         redHost: at(turns.red_host) ?? -1,
+        greenWords: at(turns.green_words),
+        greenHost: at(turns.green_host) ?? -1,
         redSuccess: turns.red_success ? turns.red_success[turn - 1] === '1' : true,
         reward: at(turns.reward),
         costs: at(turns.costs) || [],
@@ -146,7 +154,14 @@
       };
       if (!this.blind) return moved;
       const costs = moved.costs.map(([cause, host, amount]) => [cause, cause === 'root' ? -1 : host, amount]);
-      return { ...moved, costs, redWords: 'moves unseen', redKind: 'sleep', redHost: -1 };
+      const unseen = { redWords: 'moves unseen', redKind: 'sleep', redHost: -1, greenHost: -1 };
+      return { ...moved, costs, ...unseen, greenWords: moved.greenWords && 'moves unseen' };
+    }
+
+    /** Whether an action of blue's does nothing; by its name, for its number is the scenario's. */
+    sleeps(action) {
+      const named = this.scenario.verbs[action];
+      return named ? named.verb === 'Sleep' : action === 0;
     }
 
     get has() {
@@ -158,6 +173,7 @@
         regret: Boolean(turns.regret),
         belief: Boolean(states.belief),
         memory: Boolean(states.remembered),
+        green: Boolean(turns.green_words),
       };
     }
 
@@ -211,7 +227,12 @@
       const mine = one.turn(turn);
       const other = two.turn(turn);
       const same =
-        mine && other && mine.blue === other.blue && mine.redWords === other.redWords && mine.reward === other.reward;
+        mine &&
+        other &&
+        mine.blue === other.blue &&
+        mine.redWords === other.redWords &&
+        mine.greenWords === other.greenWords &&
+        mine.reward === other.reward;
       if (!same) found.push(turn);
     }
     return found;

@@ -3,7 +3,15 @@
   'use strict';
   const phalanx = (window.phalanx = window.phalanx || {});
   const { el, write, shape, number, percent } = phalanx;
-  const CAUSES = { root: 'Red is root', restore: 'Restored', service: 'The service stopped' };
+  const CAUSES = {
+    root: 'Red is root',
+    restore: 'Restored',
+    service: 'The service stopped',
+    remove: 'Removed',
+    analyse: 'Analysed',
+    decoy: 'A decoy',
+    shuffle: 'Shuffled',
+  };
 
   /** The panel of a play: {element, show(turn)}. Its height is that of its fullest turn. */
   phalanx.turnPanel = (play, horizon) => {
@@ -20,6 +28,7 @@
     );
     const blue = sentence('blue', longest(turns.map((turn) => turn.blueWords)));
     const red = sentence('red', longest(turns.map((turn) => turn.redWords)));
+    const green = has.green ? sentence('green', longest(turns.map((turn) => turn.greenWords))) : null;
     const tiles = { cost: tile('cost'), 'return-so-far': tile('return so far') };
     if (has.value) tiles.value = tile('value', 'what the critic expects from here on');
     const causes = play.causes.map((cause) => {
@@ -39,7 +48,7 @@
       'section',
       { class: 'turn-panel', 'aria-label': 'Turn' },
       heading,
-      el('dl', { class: 'moves' }, ...blue.parts, ...red.parts),
+      el('dl', { class: 'moves' }, ...blue.parts, ...(green ? green.parts : []), ...red.parts),
       el(
         'div',
         { class: 'tiles' },
@@ -62,6 +71,7 @@
       const idle = turn === 0 ? 'has not moved yet' : 'the game is over';
       write(blue.words, moved ? moved.blueWords : idle);
       write(red.words, moved ? moved.redWords : idle);
+      if (green) write(green.words, moved ? moved.greenWords : idle);
       write(tiles.cost.value, moved ? number(moved.reward, play.digits) : '\u2013');
       write(tiles['return-so-far'].value, number(play.soFar(turn), play.digits));
       if (tiles.value) write(tiles.value.value, moved && moved.value !== null ? number(moved.value) : '\u2013');

@@ -14,7 +14,8 @@
       if (!moved) return who + (turn === 0 ? 'The beginning.' : 'The game is over.');
       const cost = number(-moved.reward, play.digits);
       const sum = number(play.soFar(turn), play.digits);
-      return `${who}Blue ${moved.blueWords}. ${moved.redWords}. Cost ${cost}, return so far ${sum}.`;
+      const green = moved.greenWords ? `Green ${moved.greenWords}. ` : '';
+      return `${who}Blue ${moved.blueWords}. ${green}${moved.redWords}. Cost ${cost}, return so far ${sum}.`;
     });
     return `Turn ${turn} of ${episode.length}. ` + said.join(' ');
   };
@@ -27,6 +28,7 @@
     if (row && row.host >= 0) {
       const words = [`${scenario.names[row.host]}: ${ACCESS[play.state(turn).access[row.host]]}`];
       if (moved && moved.blueHost === row.host) words.push('blue ' + moved.blueWords);
+      if (moved && moved.greenHost === row.host) words.push('green ' + moved.greenWords);
       if (moved && moved.redHost === row.host) words.push(moved.redWords);
       return words.join(DOT);
     }

@@ -1,0 +1,26 @@
+"""What a run that is continued has behind it, and which of its settings may be others."""
+
+from dataclasses import fields
+from pathlib import Path
+
+from phalanx.cage2.scenario.names import CAGE2_NAME
+from phalanx.learn.rollout import Facts
+from phalanx.settings.fields import check_same
+from phalanx.training.config import TrainConfig
+from phalanx.training.teacher_config import TeacherConfig
+
+BUDGET = ("total_episodes", "total_steps", "duration")
+PLACES = ("num_threads", "num_workers", "ray_address", "cpus_per_sampler")  # where it is computed
+MAY_CHANGE = (*BUDGET, *PLACES, "checkpoint_every", "step_timeout", "max_restarts")
+
+
+def elapsed_before(facts: Facts) -> float:
+    """Seconds of training that a checkpoint has behind it."""
+    return float(facts.get("elapsed_s", sum(facts.get("seconds", {}).values())))
+
+
+def check_same_settings(folder: Path, config: TrainConfig, facts: Facts) -> None:
+    """Refuse to continue a run with other settings than it was begun with."""
+    before = {item.name: item.default for item in fields(TeacherConfig)}  # runs without a teacher
+    saved = {"scenario": CAGE2_NAME} | before | facts.get("config", {})
+    check_same(folder, config.as_dict(), saved, MAY_CHANGE, "trained")
