@@ -64,7 +64,7 @@ class Job:
 
 
 def jobs() -> Iterator[Job]:
-    """All that the figures need, the most telling first."""
+    """All that the figures need, the most telling first; seeds count from the first one."""
     for red in ATTACKERS:
         yield Job("exhaustive", red, RULES[0], 0)
     for seed in range(10):
@@ -82,10 +82,12 @@ def jobs() -> Iterator[Job]:
     yield Job("exhaustive", "b_line,meander", RULES[0], 0)
 
 
-def measure(folder: Path, only: str | None, scale: float, threads: int | str) -> None:
+def measure(
+    folder: Path, only: str | None, scale: float, threads: int | str, first_seed: int
+) -> None:
     results = folder / "results.jsonl"
     folder.mkdir(parents=True, exist_ok=True)
-    for job in jobs():
+    for job in (replace(job, seed=first_seed + job.seed) for job in jobs()):
         done = {line["name"] for line in read_lines(results)}
         wanted = only in (None, job.kind, f"{job.kind}:{job.red_agent}")
         if job.name in done or not wanted:
@@ -165,7 +167,7 @@ def read(folder: Path) -> None:
             if third:
                 tell_third(third, whole)
             if any(line["kind"] == "coverage" for line in mine):
-                tell_coverage([folder / f"coverage-{red}-{rules}-0"])
+                tell_coverage([folder / k["name"] for k in mine if k["kind"] == "coverage"])
 
 
 def tell_repeated(one: dict[str, Any], other: dict[str, Any]) -> None:
@@ -235,12 +237,13 @@ def main() -> None:
     parser.add_argument("--only", help="kind, or kind:attacker")
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--num-threads", default="auto")
+    parser.add_argument("--first-seed", type=int, default=0, help="other learners, other dice")
     args = parser.parse_args()
     if args.what == "read":
         read(args.folder)
     else:
         threads = int(args.num_threads) if args.num_threads.isdecimal() else args.num_threads
-        measure(args.folder, args.only, args.scale, threads)
+        measure(args.folder, args.only, args.scale, threads, args.first_seed)
 
 
 if __name__ == "__main__":

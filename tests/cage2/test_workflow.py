@@ -17,6 +17,7 @@ from phalanx.cage2.workflow import (
     ORDERS,
     TYPE_OF_HOST,
     UNIT_TYPES,
+    in_any_order,
     judge,
     order_name,
     order_number,
@@ -161,6 +162,14 @@ def test_judging_agrees_with_its_definition(number: int, infected: int, target: 
     for rule in ("host", "type"):
         got = bool(judge(rule, number, target, np.array([infected], np.uint16))[0])
         assert got == follows_order(rule, order_name(number), HOSTS[target], names)
+
+
+@given(st.integers(0, 2**NUM_HOSTS - 1), st.integers(0, NUM_HOSTS - 1))
+def test_a_fix_in_any_order_is_one_that_every_order_allows(infected: int, target: int) -> None:
+    held = np.array([infected], np.uint16)
+    for rule in ("host", "type"):
+        every = all(judge(rule, number, target, held)[0] for number in range(NUM_ORDERS))
+        assert bool(judge(in_any_order(rule), 7, target, held)[0]) == every
 
 
 def test_what_earlier_systems_got_wrong_is_told_apart() -> None:

@@ -14,7 +14,7 @@ from phalanx.cli.commands import main
 from phalanx.cli.search import show_decision, show_results
 from phalanx.errors import RunError
 from phalanx.search.config import SearchConfig
-from phalanx.search.measured import Row, figures_of, read_rows
+from phalanx.search.measured import Row, disputed, figures_of, read_rows
 from phalanx.search.obedience import read_obedience
 from phalanx.search.search import Search, search
 from phalanx.search.words import asked, in_words, read_decision
@@ -183,7 +183,7 @@ def test_orders_are_tried_in_turn_by_several_learners(tmp_path: Path) -> None:
 ROW = Row(
     attacker="b_line", learner=1, workflow=3, episodes=100, mean=-10.0, stderr=0.3,
     paired_stderr=0.1, compliance=0.9, fixes_per_episode=4.0, share_without_fix=0.1,
-    reverse_compliance=0.2,
+    reverse_compliance=0.2, disputed_fixes=2.0, disputed_compliance=0.75,
 )  # fmt: skip
 
 
@@ -205,6 +205,34 @@ def test_figures_of_learners_and_attackers_are_weighted_and_pooled() -> None:
     assert figures["measured_episodes"] == 400
 
 
+def test_fixes_on_which_an_order_and_its_reverse_disagree_are_pooled() -> None:
+    rows = [
+        ROW,
+        dataclasses.replace(ROW, learner=2, disputed_fixes=1.0, disputed_compliance=0.0),
+        dataclasses.replace(ROW, learner=3, disputed_fixes=0.0, disputed_compliance=None),
+    ]
+    fixes, followed = disputed(rows, {"b_line": 1.0})
+    assert (fixes, followed) == (1.0, 0.5)
+    assert disputed(rows[2:], {"b_line": 1.0}) == (0.0, None)
+    unknown = [dataclasses.replace(ROW, disputed_fixes=None, disputed_compliance=None)]
+    assert disputed(unknown, {"b_line": 1.0}) == (None, None)
+
+
+def test_they_are_counted_in_the_games_of_a_search(found: Search) -> None:
+    """By whom they are followed is all that an order and its reverse differ in."""
+    counted = 0.0
+    for row in found.rows:
+        if row.workflow is not None and row.compliance is not None:
+            assert row.reverse_compliance is not None
+            assert row.disputed_fixes is not None
+            gap = row.fixes_per_episode * (row.compliance - row.reverse_compliance)
+            share = row.disputed_compliance or 0.0
+            assert gap == pytest.approx(row.disputed_fixes * (2 * share - 1), abs=1e-4)
+            assert row.disputed_fixes <= row.fixes_per_episode
+            counted += row.disputed_fixes
+    assert counted > 0
+
+
 def test_a_reverse_has_the_least_urgent_first() -> None:
     for number in range(NUM_ORDERS):
         assert ORDERS[reverse_of(number)].tolist() == ORDERS[number].tolist()[::-1]
@@ -216,8 +244,8 @@ def order(number: int, cost: float | None, **more: Any) -> dict[str, Any]:
         "workflow": number, "order": order_name(number), "tried": True, "can_be_followed": known,
         "may_be_best": known and cost < 0.3, "cost": cost if known else None,
         "low": max(0.0, cost - 0.3), "high": cost + 0.3, "return": -10.0 - cost, "compliance": 0.95,
-        "reverse_compliance": 0.1, "fixes_per_episode": 4.0, "by_learner": [-10.0],
-        "minus_no_order": None, **more,
+        "reverse_compliance": 0.1, "disputed_fixes": 2.0, "disputed_compliance": 0.9 - cost / 2,
+        "fixes_per_episode": 4.0, "by_learner": [-10.0], "minus_no_order": None, **more,
     }  # fmt: skip
 
 
@@ -233,6 +261,7 @@ def test_words_say_what_may_be_best_what_cannot_be_followed_and_what_is_not_know
     said = " ".join(in_words(decision))
     for words in (
         "Against b_line 1 order of 2 may be the best one", "the other costs 1.00 points",
+        "disagree on 2.00 fixes an episode; of these 65% followed",
         "1 order cannot be followed: those that have user before enterprise.",
         "minus the same learners without any order: +0.12 points (-0.40 to +0.64).",
         "luck of its training is not known",

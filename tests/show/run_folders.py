@@ -134,6 +134,8 @@ def make_decision(path: Path, red_agent: str = "b_line,meander", learners: int =
                 mean=float(level - 0.5 * first + 0.2 * dice.normal()), stderr=0.05,
                 paired_stderr=0.02, compliance=0.97 if can else 0.2, fixes_per_episode=5.0,
                 share_without_fix=0.0, reverse_compliance=None if number is None else 0.1,
+                disputed_fixes=None if number is None else 0.5,
+                disputed_compliance=None if number is None else 0.9,
             ))  # fmt: skip
     visits = visits_of(config, rows, 300_000)
     make_search(path)

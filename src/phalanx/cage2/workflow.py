@@ -134,25 +134,38 @@ OWN, BETTER = range(2)
 Numbers = int | npt.NDArray[np.integer]
 
 
-def _judged(rule: str) -> npt.NDArray[np.uint16]:
+def in_any_order(rule: str) -> str:
+    """The rule by which a fix is compliant if it is by `rule` whatever the order.
+
+    That is where red holds hosts of the target's type alone, so that no order has a say.
+    """
+    return f"{rule} in any order"
+
+
+def _judged(rule: str, whatever_the_order: bool = False) -> npt.NDArray[np.uint16]:
     """[number, host, (OWN, BETTER)]: one of the first must be infected, none of the second.
 
     host: the target itself, and the hosts of better-ranked types; User0 never counts.
     type: any host of the target's type, and of better-ranked types, User0 included.
+    whatever_the_order: all other types count as better-ranked.
     """
     counted = ~0 if rule == "type" else ~hosts(USER0)
     table = np.zeros((NUM_ORDERS, NUM_HOSTS, 2), np.uint16)
     for number, order in enumerate(ORDERS):
         better = 0
         for unit in order:
+            mine = HOSTS_OF_TYPE[unit]
             for host in np.flatnonzero(unit == TYPE_OF_HOST).tolist():
-                own = HOSTS_OF_TYPE[unit] if rule == "type" else hosts(host)
-                table[number, host] = own & counted, better & counted
-            better |= HOSTS_OF_TYPE[unit]
+                own = mine if rule == "type" else hosts(host)
+                before = ~mine if whatever_the_order else better
+                table[number, host] = own & counted & ALL, before & counted & ALL
+            better |= mine
     return table
 
 
+ALL = (1 << NUM_HOSTS) - 1
 JUDGED = {rule: _judged(rule) for rule in COMPLIANCE_RULES}
+JUDGED |= {in_any_order(rule): _judged(rule, True) for rule in COMPLIANCE_RULES}
 
 
 def judge(

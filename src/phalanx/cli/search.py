@@ -93,6 +93,7 @@ def show_decision(decision: Answer) -> None:
                 "yes" if order["may_be_best"] else "no",
                 _share(order["compliance"]),
                 _share(order["reverse_compliance"]),
+                _share(order["disputed_compliance"]),
             ]
             for order in ranked[:SHOWN]
         ]
@@ -106,6 +107,7 @@ def show_decision(decision: Answer) -> None:
             "may be best",
             "compliance",
             "by reverse",
+            "disputed",
         )
         Console(width=100).print(new_table(title, columns, rows, words=("workflow",)))
     for sentence in in_words(decision):

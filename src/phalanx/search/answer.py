@@ -31,7 +31,7 @@ from phalanx.search.decided import (
     WorstCase,
 )
 from phalanx.search.decision import Decision, Estimate, decide, quantile
-from phalanx.search.measured import Row, figures_of, reverse_compliance
+from phalanx.search.measured import Row, disputed, figures_of, reverse_compliance
 from phalanx.search.surrogate import Surrogate, Visit, returns_of
 from phalanx.statistics import CONFIDENCE, interval
 from phalanx.training.cage2_extension import passes_gate
@@ -123,9 +123,12 @@ def _against(
             "order": order_name(number),
             "tried": visit is not None,
         }
+        fixes, followed = disputed(own, weights)
         measured: Measured = {
             "compliance": visit.compliance if visit else None,
             "reverse_compliance": reverse_compliance(own, weights),
+            "disputed_fixes": fixes,
+            "disputed_compliance": followed,
             "fixes_per_episode": visit.fixes_per_episode if visit else None,
             "by_learner": visit.means if visit else [],
             "minus_no_order": _minus(_by_learner(own, weights), free),

@@ -35,6 +35,10 @@ class Measured(TypedDict):
 
     compliance: float | None
     reverse_compliance: float | None
+    disputed_fixes: float | None
+    """in an episode: that either the order or its reverse allows, and not both"""
+    disputed_compliance: float | None
+    """the share of these that followed the order"""
     fixes_per_episode: float | None
     by_learner: list[float]
     minus_no_order: Mapping[str, Any] | None

@@ -38,8 +38,12 @@ class Row:
     """fixes in an episode, on average"""
     share_without_fix: float
     """share of episodes without any fix"""
-    reverse_compliance: float | None
+    reverse_compliance: float | None = None
     """the share that would have followed the reverse order; empty: not measured"""
+    disputed_fixes: float | None = None
+    """fixes in an episode that either the order or its reverse allows, and not both"""
+    disputed_compliance: float | None = None
+    """the share of these that followed the order; empty without any"""
 
 
 class Figures(TypedDict):
@@ -116,14 +120,25 @@ def figures_of(rows: Sequence[Row], weights: Mapping[str, float]) -> Figures:
 def reverse_compliance(rows: Sequence[Row], weights: Mapping[str, float]) -> float | None:
     """The share of all fixes that would have followed the reverse order, pooled."""
     known = [row for row in rows if row.reverse_compliance is not None]
-    fixes = sum(weights[row.attacker] * row.fixes_per_episode for row in known)
-    if not fixes:
-        return None
-    followed = sum(
-        weights[row.attacker] * row.fixes_per_episode * (row.reverse_compliance or 0.0)
-        for row in known
-    )
-    return float(followed / fixes)
+    fixes = [weights[row.attacker] * row.fixes_per_episode for row in known]
+    return _share(fixes, [row.reverse_compliance or 0.0 for row in known])
+
+
+def disputed(
+    rows: Sequence[Row], weights: Mapping[str, float]
+) -> tuple[float | None, float | None]:
+    """Fixes an episode on which an order and its reverse disagree; the share that followed it."""
+    known = [row for row in rows if row.disputed_fixes is not None]
+    if not known:
+        return None, None
+    learners = len({row.learner for row in known})
+    fixes = [weights[row.attacker] / learners * (row.disputed_fixes or 0.0) for row in known]
+    return sum(fixes), _share(fixes, [row.disputed_compliance or 0.0 for row in known])
+
+
+def _share(fixes: Sequence[float], followed: Sequence[float]) -> float | None:
+    """Of all fixes together; None without any."""
+    return float(np.dot(fixes, followed) / sum(fixes)) if any(fixes) else None
 
 
 def _joint(errors: Sequence[float]) -> float:

@@ -1,6 +1,7 @@
 """Where a search plays: its policies, told an order, on dice that all orders share."""
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -8,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from phalanx.cage2.settings import red_agent_weights
-from phalanx.cage2.workflow import order_name, reverse_of
+from phalanx.cage2.workflow import in_any_order, order_name, reverse_of
 from phalanx.play.episodes import play_episodes
 from phalanx.play.evaluate_config import Games
 from phalanx.play.players import trained_player
@@ -23,7 +24,9 @@ from phalanx.training.recipe import Network
 
 MEASURE, FINAL, CONFIRM = 2_000_003, 3_000_017, 4_000_037  # added to the seed: dice of their own
 NEXT_LEARNER = 10_000_019  # ... and for each learner
-REVERSED = 500  # episodes that are also judged by the reverse order
+REVERSED = (
+    500  # episodes that are also judged by the reverse order, and by whether any order counts
+)
 Floats = npt.NDArray[np.float64]
 
 
@@ -33,6 +36,8 @@ class Measured(NamedTuple):
     figures: dict[str, Any]
     """as summary.json has them"""
     returns: npt.NDArray[np.float64]
+    compliant: npt.NDArray[np.int64]
+    """fixes of each episode that followed the order"""
     passed: bool
     """the gate"""
 
@@ -55,21 +60,52 @@ class Measurer:
         """Play a learner's policy for an order against each attacker.
 
         All orders meet the same dice; other learners meet others, so that what they differ in holds
-        all luck. with_reverse: also judge some episodes by the reverse order.
+        all luck. with_reverse: also judge some episodes by the reverse order, and count the fixes
+        on which the two disagree.
         """
         path, rows = self.policy_of(number, learner), []
         for attacker, episodes in self.episodes_against().items():
             dice, told = MEASURE + (learner - 1) * NEXT_LEARNER, {"red_agent": attacker}
             played = self.play(path, number, episodes, dice, order_name(number), **told)
             paired = self._paired_error(number, learner, attacker, played.returns)
-            reverse = None
-            if with_reverse:
-                few = min(episodes, REVERSED)
-                told |= {"judged_by": order_name(reverse_of(number))}
-                again = self.play(path, number, few, dice, "reverse", **told)
-                reverse = again.figures["compliance"]
-            rows.append(row_of(played, attacker, learner, number, paired, reverse))
+            judged = self._judge_again(path, number, dice, attacker, played) if with_reverse else {}
+            rows.append(row_of(played, attacker, learner, number, paired, judged))
         return rows
+
+    def _judge_again(
+        self, path: Path, number: int, dice: int, attacker: str, played: Measured
+    ) -> dict[str, float | None]:
+        """The first of these episodes judged by the reverse order too: columns of measured.csv.
+
+        Where red holds one type of hosts, an order and its reverse agree; of all other fixes at
+        most one of the two allows any.
+        """
+        few = min(len(played.returns), REVERSED)
+        reverse = self.play(
+            path,
+            number,
+            few,
+            dice,
+            "reverse",
+            red_agent=attacker,
+            judged_by=order_name(reverse_of(number)),
+        )
+        either = self.play(
+            path,
+            number,
+            few,
+            dice,
+            "any order",
+            red_agent=attacker,
+            rule=in_any_order(self.config.compliance_rule),
+        ).compliant.sum()
+        by_own = int(played.compliant[:few].sum() - either)
+        disputed = by_own + int(reverse.compliant.sum() - either)
+        return {
+            "reverse_compliance": reverse.figures["compliance"],
+            "disputed_fixes": disputed / few,
+            "disputed_compliance": by_own / disputed if disputed else None,
+        }
 
     def measure_free(self, learner: int) -> list[Row]:
         """Play a learner without workflows, on the dice that all orders of that learner meet."""
@@ -88,7 +124,7 @@ class Measurer:
                 learner,
                 None,
                 None,
-                None,
+                {},
             )
             for attacker, episodes in self.episodes_against().items()
         ]
@@ -135,10 +171,12 @@ class Measurer:
         *,
         red_agent: str | None = None,
         judged_by: str | None = None,
+        rule: str | None = None,
     ) -> Measured:
         """Play a policy that is told an order; equal `dice` are equal games for all policies.
 
         red_agent: if not all that the search is about. judged_by: an order other than that told.
+        rule: a rule of compliance other than the search's.
         """
         c = self.config
         if path not in self._defenders:
@@ -149,7 +187,7 @@ class Measurer:
             c.rules,
             seed,
             c.threads,
-            c.compliance_rule,
+            rule or c.compliance_rule,
             judged_by=judged_by,
             simulator=c.simulator,
         )
@@ -166,7 +204,7 @@ class Measurer:
             "fixes_per_episode": float(fixes.mean()),
             "share_without_fix": float((fixes == 0).mean()),
         }
-        return Measured(figures, returns, passes_gate(figures, c))
+        return Measured(figures, returns, compliant, passes_gate(figures, c))
 
     def policy_of(self, number: int, learner: int = 1) -> Path:
         return find_policy(self.folder.path, self.config.start_from, number, learner)
@@ -178,12 +216,15 @@ def row_of(
     learner: int,
     number: int | None,
     paired: float | None,
-    reverse: float | None,
+    judged: Mapping[str, float | None],
 ) -> Row:
-    """A row of measured.csv; number None: of a learner that was not told to follow any order."""
+    """A row of measured.csv; number None: of a learner that was not told to follow any order.
+
+    judged: what judging it by other orders gave.
+    """
     names = ("mean", "stderr", "compliance", "fixes_per_episode", "share_without_fix")
     told = {name: played.figures[name] for name in names}
-    told |= {"paired_stderr": paired, "reverse_compliance": reverse}
+    told |= {"paired_stderr": paired, **judged}
     if number is None:
         told["compliance"] = None
     figures: dict[str, Any] = {

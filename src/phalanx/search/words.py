@@ -9,10 +9,11 @@ from typing import Any
 from phalanx.cage2.workflow import NUM_TYPES, order_name
 from phalanx.errors import RunError
 from phalanx.files import read_plain
-from phalanx.search.decided import Answer, Side
+from phalanx.search.decided import Answer, Order, Side
 
 LARGEST_DECISION = 1 << 24  # bytes; 120 orders and three attackers take a fiftieth of that
 YES_OR_NO = ("tried", "can_be_followed", "may_be_best")
+OTHER_ORDERS = ("reverse_compliance", "disputed_fixes", "disputed_compliance")
 
 
 def in_words(decision: Answer) -> list[str]:
@@ -74,10 +75,30 @@ def _of_side(name: str, side: Side, decision: Answer) -> list[str]:
     untried = sum(not order["tried"] for order in good)
     if untried:
         said.append(f"{count(untried, 'order')} of these were not tried: a model tells of them.")
+    said += _where_it_matters(good)
     gain = best["minus_no_order"]
     if gain is not None:
         said.append(f"{best['order']} minus the same learners without any order: {_within(gain)}.")
     return said
+
+
+def _where_it_matters(orders: Sequence[Order]) -> list[str]:
+    """Whether policies follow their orders where these make a difference."""
+    known = [order for order in orders if order["disputed_fixes"] is not None]
+    if not known:
+        return []
+    fixes = sum(order["disputed_fixes"] or 0.0 for order in known)
+    followed = sum(
+        (order["disputed_fixes"] or 0.0) * (order["disputed_compliance"] or 0.0) for order in known
+    )
+    if not fixes:
+        return [
+            "Red never held two types of hosts when blue repaired one: each order was followed."
+        ]
+    return [
+        f"An order and its reverse disagree on {fixes / len(known):.2f} fixes an episode; of these "
+        f"{followed / fixes:.0%} followed the order that the policy was told."
+    ]
 
 
 def asked(decision: Answer, number: int) -> list[str]:
@@ -125,8 +146,12 @@ def read_decision(folder: Path) -> Answer:
     path = folder / "decision.json"
     try:
         decision: Answer = json.loads(read_plain(path, LARGEST_DECISION))
+        for side in decision["against"].values():
+            for order in side["orders"]:
+                order.setdefault("disputed_fixes", None)
+                order.setdefault("disputed_compliance", None)
         _check(decision)
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise RunError(
             f"{folder} holds no decision; let phalanx search --resume {folder} come to its end"
         ) from None
@@ -167,7 +192,7 @@ def _check(decision: Any) -> None:
                 raise TypeError
             if order["can_be_followed"]:
                 _numbers(order, ("return",))
-            _numbers(order, ("return", "compliance", "reverse_compliance"), or_none=True)
+            _numbers(order, ("return", "compliance", *OTHER_ORDERS), or_none=True)
             for value in order["by_learner"]:
                 _numbers({"value": value}, ("value",))
             if order["minus_no_order"] is not None:

@@ -44,7 +44,7 @@ def test_a_decision_is_told_in_words_and_numbers(folder: Path, page: str) -> Non
     costs = next(c for c in charts if c["series"][0]["name"] == "may be best")
     assert sum(len(series["mean"]) for series in costs["series"]) == 60
     follow = next(c for c in charts if "its reverse" in [s["name"] for s in c["series"]])
-    assert [len(series["mean"]) for series in follow["series"]] == [NUM_ORDERS] * 2
+    assert [len(series["mean"]) for series in follow["series"]] == [NUM_ORDERS] * 3
     price = next(c for c in charts if [s["name"] for s in c["series"]] == ["return"])
     assert price["series"][0]["x"] == [0.0, 50.0, 90.0]
 

@@ -114,6 +114,7 @@ def _tell_costs(body: Body, side: Side, decision: Answer) -> None:
             "yes" if order["may_be_best"] else "no",
             _share(order["compliance"]),
             _share(order["reverse_compliance"]),
+            _share(order["disputed_compliance"]),
             _against_none(order["minus_no_order"]),
             interval_cell(order["cost"], order["low"], order["high"], edges),
         ]
@@ -129,11 +130,12 @@ def _tell_costs(body: Body, side: Side, decision: Answer) -> None:
                 "may be best",
                 "compliance",
                 "by its reverse",
+                "where these disagree",
                 "minus no order",
                 "",
             ),
             rows,
-            ("words", "number", "number", "number", "", "number", "number", "number", "picture"),
+            ("words", *["number"] * 3, "", *["number"] * 4, "picture"),
         )
 
 
@@ -235,11 +237,13 @@ def _tell_following(body: Body, orders: Sequence[Order]) -> None:
         for name, shares in (
             ("own order", [o["compliance"] for o in ranked]),
             ("its reverse", [o["reverse_compliance"] for o in ranked]),
+            ("own order, where the two disagree", [o["disputed_compliance"] for o in ranked]),
         )
     ]
     about = (
         "Share of all fixes that follow the order which a policy is told, and the share that would "
-        "have followed the reverse of it."
+        "have followed the reverse of it. The two agree where red holds hosts of one type; the "
+        "last points are of the fixes that only one of them allows."
     )
     panel = Panel(
         "following",
