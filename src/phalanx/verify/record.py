@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from phalanx.cage2.cyborg import begin, challenge, installed_rules
+from phalanx.cage2.original_images import own_images
 from phalanx.cage2.rules.red_actions import INVALID
 from phalanx.cage2.rules.scenario import (
     CHALLENGE_NAMES,
@@ -25,7 +26,6 @@ from phalanx.cage2.scenario.plan import Scenario
 from phalanx.cage2.scenario.read import read_scenario
 from phalanx.errors import ConfigError
 from phalanx.verify.compared import PID_REUSED
-from phalanx.verify.original_images import own_images
 from phalanx.verify.original_state import OriginalState
 from phalanx.verify.traces import Array
 
