@@ -1,5 +1,6 @@
 """The original beside ours. Where it is not installed, only what needs none of it is run."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from phalanx.cage2.rules.scenario import CHALLENGE_NAMES, HOSTS, NUM_ACTIONS, RU
 from phalanx.errors import ConfigError, MissingError
 
 GOLDEN = Path(__file__).parent.parent / "golden"
+SCENARIOS = Path(__file__).parent.parent / "scenarios"
+RECORDED = SCENARIOS / "recorded"
 original = pytest.mark.skipif(not cyborg.is_installed(), reason="the original is not installed")
 
 
@@ -64,6 +67,34 @@ def test_an_agent_is_shown_what_the_policy_was_trained_on(observation: str) -> N
     assert np.array_equal(policy.masks, masks)
 
 
+@pytest.mark.parametrize("observation", ["bits", "memory", "belief"])
+@pytest.mark.parametrize("name", ["thirty_hosts", "green"])
+def test_on_another_network_it_is_shown_what_that_has(name: str, observation: str) -> None:
+    place: dict[str, Any] = {"scenario": SCENARIOS / f"{name}.yaml"}
+    game: dict[str, Any] = {"red_agent": "meander", "horizon": 20, "seed": 3, **place}
+    bits, batch = Batch(1, **game), Batch(1, **game, observation=observation)
+    policy = Recorder(np.random.default_rng(0).integers(bits.num_actions, size=20))
+    agent = CyborgAgent(policy, observation=observation, horizon=20, **place)
+    for _ in range(20):
+        expected, mask = batch.shown.obs[0].copy(), batch.action_masks()[0]
+        action = agent.get_action(bits.shown.obs[0], None)
+        assert np.array_equal(policy.seen[-1], expected)
+        assert np.array_equal(policy.masks[-1], mask)
+        bits.play(np.array([action]))
+        batch.play(np.array([action]))
+    with pytest.raises(ConfigError, match="bits must have the shape"):
+        agent.get_action(np.zeros(7))
+
+
+def test_a_policy_brings_the_network_of_its_training() -> None:
+    policy = Recorder([0])
+    policy.scenario = str(SCENARIOS / "thirty_hosts.yaml")  # type: ignore[attr-defined]
+    CyborgAgent(policy).get_action(np.zeros(120))
+    assert policy.seen[0].shape == (120,)
+    with pytest.raises(ConfigError, match="networks"):
+        CyborgAgent(policy, scenario=SCENARIOS)
+
+
 def test_an_agent_can_be_a_name_or_a_function() -> None:
     bits = np.zeros(52, np.int64)
     assert CyborgAgent("sleep").get_action(bits) == 0
@@ -84,9 +115,9 @@ def test_policies_that_need_raw_reports_are_refused() -> None:
 def test_a_reported_shell_is_read_off_the_raw_observation() -> None:
     shell = {"PID": 77, "Connections": [{"remote_port": 4444}]}
     host = {"Processes": [{"Connections": [{}]}, shell], "System info": {"Hostname": "User3"}}
-    assert cyborg.alert({"success": True, "User3": host}) == HOSTS.index("User3")
+    assert cyborg.alert({"success": True, "User3": host}, HOSTS) == HOSTS.index("User3")
     decoy = {"Processes": [{"PID": 5, "Service Name": "apache2"}], "System info": {}}
-    assert cyborg.alert({"success": True, "User3": decoy, "User4": {}}) == -1
+    assert cyborg.alert({"success": True, "User3": decoy, "User4": {}}, HOSTS) == -1
 
 
 # --- the original as an Env -----------------------------------------------------------------------
@@ -113,6 +144,26 @@ def test_the_original_replays_its_recordings_through_our_env(red_agent: str) -> 
                 assert np.array_equal(known, steps["st_known"][row])
                 assert np.array_equal(scanned, steps["st_scanned"][row])
                 assert np.array_equal(access, steps["st_access"][row])
+
+
+@original
+@pytest.mark.parametrize("folder", sorted(path.name for path in RECORDED.iterdir()))
+def test_the_original_replays_recordings_of_other_networks(folder: str) -> None:
+    path, rules = RECORDED / folder, cyborg.installed_rules()
+    if json.loads((path / "codebook.json").read_text())["rules"] != rules:
+        pytest.skip(f"recorded by other rules than {rules}")
+    (file,) = path.glob("*.npz")
+    with np.load(file) as archive:
+        steps = dict(archive)
+    place: dict[str, Any] = {"scenario": path / "scenario.yaml", "horizon": 10_000}
+    env = CyborgEnv(red_agent=file.stem, **place, green=1.0 if folder.startswith("green") else None)
+    obs, _ = env.reset(seed=int(steps["ep_seed"][0]))
+    for row in range(*steps["ep_start"][:2]):
+        obs, reward, _, _, _ = env.step(steps["st_blue"][row])
+        assert np.array_equal(obs, steps["st_obs"][row])
+        assert round(reward * 10) == steps["st_reward10"][row]
+        if row % 10 == 0:
+            assert np.array_equal(env.true_state()[2], steps["st_access"][row])
 
 
 @original

@@ -60,7 +60,9 @@ def prior_of(
     return Prior(nets, np.array(list(weights.values())))
 
 
-def one_network(scenario: Source, green: float | None) -> tuple[Scenario, Worlds]:
+def one_network(
+    scenario: Source, green: float | None, by_host: bool | None = None
+) -> tuple[Scenario, Worlds]:
     """The only network of a scenario, where green acts in this share of all turns, if told."""
     scenarios = open_scenarios(scenario)
     if len(scenarios.members) > 1:
@@ -68,7 +70,7 @@ def one_network(scenario: Source, green: float | None) -> tuple[Scenario, Worlds
             f"{scenarios.name} has {len(scenarios.members)} networks, and it must be known which "
             "of them is played: give one file, or random:…,network=0"
         )
-    worlds = scenarios.worlds()
+    worlds = scenarios.worlds(by_host)
     if green is not None:
         worlds = worlds.copy()
         worlds["green_chance"] = green_chance(checked_green(green))

@@ -7,10 +7,11 @@ the newest commit plays 2.1-final, commit 606813b plays 2.1-leaderboard.
 
 import inspect
 import random
-from collections.abc import Callable, Mapping
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import gymnasium
 import numpy as np
@@ -21,16 +22,18 @@ from gymnasium.error import ResetNeeded
 from phalanx.cage2.defenders import Defender, Reactor, make_defender
 from phalanx.cage2.env import Array, one_action
 from phalanx.cage2.history import History
-from phalanx.cage2.rules.observation import OBS_SIZES
+from phalanx.cage2.original_images import own_images
 from phalanx.cage2.rules.scenario import (
     CHALLENGE_NAMES,
     DEFAULT_RULES,
-    HOSTS,
     NO_HOST,
-    NUM_ACTIONS,
     RED_AGENTS,
     RULE_SETS,
 )
+from phalanx.cage2.scenario.attackers import check_attackers
+from phalanx.cage2.scenario.names import CAGE2_NAME
+from phalanx.cage2.scenario.original_file import original_file
+from phalanx.cage2.scenario.several import Source
 from phalanx.cage2.settings import (
     DEFAULT_PRIOR,
     checked_green,
@@ -70,6 +73,9 @@ class CyborgEnv(gymnasium.Env[Array, npt.ArrayLike]):
     obs, info = env.reset(seed=7)
     obs, reward, terminated, truncated, info = env.step(action)   # info["alert"]: see alert()
     known, scanned, access = env.true_state()                     # a few milliseconds each time
+
+    scenario, by_host: a network other than the challenge's own; see `Cage2VectorEnv`.
+    green: the chance that green acts in a turn; as the scenario says, if not told.
     """
 
     metadata: dict[str, object] = {"render_modes": []}  # noqa: RUF012
@@ -83,8 +89,9 @@ class CyborgEnv(gymnasium.Env[Array, npt.ArrayLike]):
         observation: str = "bits",
         prior: str | Mapping[str, float] = DEFAULT_PRIOR,
         green: float | None = None,
+        scenario: Source = CAGE2_NAME,
+        by_host: bool | None = None,
     ) -> None:
-        self._green = checked_green(0 if green is None else green)
         self._weights = original_red_agent_weights(red_agent)
         installed = installed_rules()
         if rules is not None and RULE_SETS[rule_set_number(rules)] != installed:
@@ -100,10 +107,15 @@ class CyborgEnv(gymnasium.Env[Array, npt.ArrayLike]):
             observation=observation,
             rules=self.rules,
             prior=prior,
-            green=self._green,
+            green=green,
+            scenario=scenario,
+            by_host=by_host,
         )
-        self.observation_space = spaces.Box(0, 1, (OBS_SIZES[observation],), np.float32)
-        self.action_space = spaces.Discrete(NUM_ACTIONS)
+        self._source, self._scenario = scenario, self._history.scenario
+        self._green = self._scenario.green if green is None else checked_green(green)
+        check_attackers(self._scenario, self._weights)
+        self.observation_space = spaces.Box(0, 1, (self._history.obs_size,), np.float32)
+        self.action_space = spaces.Discrete(self._history.num_actions)
         self._games: dict[str, Any] = {}
         self._turn = self.horizon
         self._dice: Any = None
@@ -121,7 +133,7 @@ class CyborgEnv(gymnasium.Env[Array, npt.ArrayLike]):
             weights = list(self._weights.values())
             red = str(self.np_random.choice(list(self._weights), p=weights))
         if red not in self._games:
-            self._games[red] = self._with_own_dice(lambda: challenge(red, green=self._green))
+            self._games[red] = self._with_own_dice(lambda: self._open(red))
             if seed is not None:  # building the game has rolled the dice
                 self._dice = random.Random(seed).getstate()
         self._game = self._games[red]
@@ -132,7 +144,7 @@ class CyborgEnv(gymnasium.Env[Array, npt.ArrayLike]):
     def step(self, action: npt.ArrayLike) -> tuple[Array, float, bool, bool, dict[str, Any]]:
         if self._turn >= self.horizon:
             raise ResetNeeded("call reset() before step(): no episode has begun, or it is over")
-        action = one_action(action)
+        action = one_action(action, self._history.num_actions)
         bits, reward, _never_done, _info = self._with_own_dice(lambda: self._game.step(action))
         self._turn += 1
         obs = self._history.observe([action], [bits])[0]
@@ -141,19 +153,28 @@ class CyborgEnv(gymnasium.Env[Array, npt.ArrayLike]):
 
     def true_state(self) -> tuple[Array, Array, Array]:
         """What is true now: known, scanned (0 or 1) and access (0 none, 1 user, 2 root), uint8
-        [13].
+        [13], or as many as the network has hosts.
         """
         rows = {row[2]: row for row in self._game.env.env.env.get_table("true_table").rows}
-        table = [rows[host] for host in HOSTS]
+        table = [rows[host] for host in self._scenario.host_names]
         known, scanned = (np.array([bool(row[k]) for row in table], np.uint8) for k in (3, 4))
         access = np.array([("None", "User", "Privileged").index(row[5]) for row in table], np.uint8)
         return known, scanned, access
 
     def _info(self) -> dict[str, Any]:
         return {
-            "alert": alert(self._game.get_observation("Blue")),
+            "alert": alert(self._game.get_observation("Blue"), self._scenario.host_names),
             "action_mask": self._history.action_masks()[0].view(np.int8),
         }
+
+    def _open(self, red: str) -> Any:
+        """The original's game against one of its red agents, on this network."""
+        if self._source == CAGE2_NAME:
+            return challenge(red, green=self._green)
+        with tempfile.TemporaryDirectory() as folder:
+            file = original_file(self._source, self._scenario, Path(folder))
+            with own_images(file, scenario_reader()):
+                return challenge(red, file, self._green)
 
     def _with_own_dice(self, play: Callable[[], Result]) -> Result:
         """The original rolls Python's global generator; give this Env its own sequence of it."""
@@ -188,9 +209,15 @@ def challenge(red: str | type, scenario: Path | None = None, green: float | None
 
 
 def green_agent(share: float) -> type:
-    """The original's GreenAgent, which acts only in this share of all turns."""
-    from CybORG.Agents import GreenAgent
+    """The original's GreenAgent, which acts only in this share of all turns.
+
+    One that never or always acts rolls no die for it: games are those of the original's own agents.
+    """
+    from CybORG.Agents import GreenAgent, SleepAgent
     from CybORG.Shared.Actions import Sleep
+
+    if share == 0:
+        return cast(type, SleepAgent)
 
     class Green(GreenAgent):  # type: ignore[misc]
         def get_action(self, observation: object, action_space: object) -> object:
@@ -213,12 +240,12 @@ def begin(game: Any, seed: int) -> Any:
     return game.reset()
 
 
-def alert(raw: dict[str, Any]) -> int:
+def alert(raw: dict[str, Any], hosts: Sequence[str]) -> int:
     """The host on which blue's raw observation reports the process of a new shell, or NO_HOST."""
     for key, host in raw.items():
         processes = host.get("Processes", []) if key != "success" else []
         if any("PID" in process and "Connections" in process for process in processes):
-            return HOSTS.index(host["System info"]["Hostname"])
+            return hosts.index(host["System info"]["Hostname"])
     return NO_HOST
 
 
@@ -229,27 +256,39 @@ class CyborgAgent:
     agent = CyborgAgent(policy, observation="history")  # a function of obs [1, D]
 
     The script does not tell an agent how long the episode is: `horizon` is the one that history
-    observations are to assume; that of the policy's training, or 100, if not given.
+    observations are to assume; that of the policy's training, or 100, if not given. `scenario` is
+    the network that is played; that of the policy's training, or CAGE-2, if not given.
     """
 
     def __init__(
-        self, policy: Policy, *, observation: str | None = None, horizon: int | None = None
+        self,
+        policy: Policy,
+        *,
+        observation: str | None = None,
+        horizon: int | None = None,
+        scenario: Source | None = None,
     ) -> None:
-        self.policy: Any = make_defender(policy) if isinstance(policy, str) else policy
+        if horizon is None:
+            horizon = int(getattr(policy, "horizon", 100))
+        self._history = History(
+            horizon=horizon,
+            observation=str(observation or getattr(policy, "observation", "bits")),
+            rules=getattr(policy, "rules", DEFAULT_RULES),
+            prior=getattr(policy, "prior", DEFAULT_PRIOR),
+            scenario=getattr(policy, "scenario", CAGE2_NAME) if scenario is None else scenario,
+            by_host=getattr(policy, "by_host", None),
+        )
+        worlds = self._history.worlds
+        self.policy: Any = policy
+        if isinstance(policy, str):
+            self.policy = make_defender(policy, worlds=worlds)
+        elif scenario is not None and hasattr(policy, "on"):
+            self.policy = policy.on(worlds)
         if isinstance(self.policy, Reactor):
             raise ConfigError(
                 "the react defenders need raw sensor reports, which the challenge's script does "
                 "not hand to agents; use its own BlueReactRemoveAgent or BlueReactRestoreAgent"
             )
-        shown = str(observation or getattr(self.policy, "observation", "bits"))
-        if horizon is None:
-            horizon = int(getattr(self.policy, "horizon", 100))
-        self._history = History(
-            horizon=horizon,
-            observation=shown,
-            rules=getattr(self.policy, "rules", DEFAULT_RULES),
-            prior=getattr(self.policy, "prior", DEFAULT_PRIOR),
-        )
         self._last: int | None = None
 
     def get_action(self, observation: Array, action_space: object = None) -> int:
@@ -264,7 +303,7 @@ class CyborgAgent:
             action = self.policy.act(obs, nothing, self._history.action_masks())
         else:
             action = self.policy(obs)
-        self._last = one_action(np.asarray(action).reshape(-1)[:1])
+        self._last = one_action(np.asarray(action).reshape(-1)[:1], self._history.num_actions)
         return self._last
 
     def end_episode(self) -> None:

@@ -8,20 +8,14 @@ import numpy.typing as npt
 from phalanx.cage2.belief import one_network, open_minds
 from phalanx.cage2.rules.masks import action_masks
 from phalanx.cage2.rules.mind import Minds, begin_mind, take_in, write_mind
-from phalanx.cage2.rules.observation import (
-    HISTORY,
-    NUM_BITS,
-    OBS_SIZES,
-    TRUE,
-    observation_kind,
-    read_bits,
-)
+from phalanx.cage2.rules.observation import HISTORY, TRUE, observation_kind, read_bits
 from phalanx.cage2.rules.scenario import DEFAULT_RULES
-from phalanx.cage2.rules.world import Worlds
-from phalanx.cage2.scenario.read import CAGE2_WORLDS
+from phalanx.cage2.rules.sizes import observation_size
+from phalanx.cage2.rules.world import HOSTS_PER_WORD, Worlds
+from phalanx.cage2.scenario.attackers import prior_there
+from phalanx.cage2.scenario.several import Source
 from phalanx.cage2.settings import (
     DEFAULT_PRIOR,
-    OBSERVATIONS,
     checked_actions,
     checked_horizon,
     checked_num_envs,
@@ -72,7 +66,8 @@ class History:
 
     observation: bits, history, memory or belief.
     rules, prior, green: of beliefs: the rules of the game, how likely each attacker is, and how
-        often green acts.
+        often green acts; as the scenario says, if not told.
+    scenario, by_host: the network, if it is not CAGE-2, and how it is shown: see `Cage2VectorEnv`.
     """
 
     def __init__(
@@ -83,34 +78,45 @@ class History:
         observation: str = "history",
         rules: str = DEFAULT_RULES,
         prior: str | Mapping[str, float] = DEFAULT_PRIOR,
-        green: float = 0.0,
+        green: float | None = None,
+        scenario: Source = "cage2",
+        by_host: bool | None = None,
     ) -> None:
         self.horizon = checked_horizon(horizon)
         self.kind = observation_kind(observation)
         if self.kind == TRUE:
             raise ConfigError("truth observations are made inside the game only; give another")
-        _cage2, self.worlds = one_network("cage2", green)
+        self.scenario, self.worlds = one_network(scenario, green, by_host)
+        self.num_actions = int(self.worlds["num_actions"][0])
+        self.obs_size = observation_size(self.kind, self.worlds)
         kept = max(self.kind, HISTORY)  # to know which decoys stand; the bits are its first numbers
-        self.minds = open_minds(checked_num_envs(num_envs), kept, prior, rules, self.horizon)
-        self._shape, self._width = (num_envs, OBS_SIZES[OBSERVATIONS[kept]]), OBS_SIZES[observation]
+        expected = prior_there(prior, [self.scenario]) if kept >= TRUE else prior
+        size = checked_num_envs(num_envs)
+        self.minds = open_minds(size, kept, expected, rules, self.horizon, self.worlds)
+        self._shape = size, observation_size(kept, self.worlds)
         self.begin()
 
     def begin(self) -> npt.NDArray[np.float32]:
         obs = np.empty(self._shape, np.float32)
-        begin_minds(self.worlds, self.minds, np.zeros(1, np.int64), self.horizon, obs)
-        return np.ascontiguousarray(obs[:, : self._width])
+        begin_minds(self.worlds, self.minds, self._no_bits(), self.horizon, obs)
+        return np.ascontiguousarray(obs[:, : self.obs_size])
 
     def observe(self, actions: npt.ArrayLike, bits: npt.ArrayLike) -> npt.NDArray[np.float32]:
         size = self._shape[0]
         obs = np.empty(self._shape, np.float32)
-        played, shown = checked_actions(np.asarray(actions), size), np.asarray(bits, np.float32)
-        if shown.shape != (size, NUM_BITS):
-            raise ConfigError(f"bits must have the shape {(size, NUM_BITS)}, got {shown.shape}")
+        played = checked_actions(np.asarray(actions), size, self.num_actions)
+        shown = np.asarray(bits, np.float32)
+        wanted = (size, 4 * len(self.scenario.hosts))
+        if shown.shape != wanted:
+            raise ConfigError(f"bits must have the shape {wanted}, got {shown.shape}")
         shown = np.ascontiguousarray(shown)
-        room = np.zeros(1, np.int64)
-        take_in_turns(self.worlds, self.minds, played, shown, room, self.horizon, obs)
-        return np.ascontiguousarray(obs[:, : self._width])
+        take_in_turns(self.worlds, self.minds, played, shown, self._no_bits(), self.horizon, obs)
+        return np.ascontiguousarray(obs[:, : self.obs_size])
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
         decoys = self.minds.memories["decoys"]
-        return action_masks(CAGE2_WORLDS, np.zeros(len(decoys), np.uint16), decoys)
+        return action_masks(self.worlds, np.zeros(len(decoys), np.uint16), decoys)
+
+    def _no_bits(self) -> npt.NDArray[np.int64]:
+        """Room for the bits of one network."""
+        return np.zeros(-(-len(self.scenario.hosts) // HOSTS_PER_WORD), np.int64)

@@ -7,23 +7,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import yaml
-
-from phalanx.cage2.cyborg import scenario_reader
 
 INDEX = "images.yaml"
 PLACE = Path("Shared", "Scenarios", "images")  # where the original looks, beside CybORG.py
 
 
 @contextmanager
-def own_images(scenario: Path) -> Iterator[None]:
-    """Let the original find images that lie beside a scenario, and its own, while it reads it."""
+def own_images(scenario: Path, reader: Any) -> Iterator[None]:
+    """Let the original find images that lie beside a scenario, and its own, while it reads it.
+
+    reader: its module that reads them.
+    """
     own = scenario.parent / "images"
     if not (own / INDEX).is_file():
         yield
         return
-    reader = scenario_reader()
     theirs = Path(inspect.getfile(reader.CybORG)).parent / PLACE
     with tempfile.TemporaryDirectory() as folder:
         both = Path(folder) / PLACE

@@ -1,13 +1,11 @@
 """The command `phalanx record`: games of the original with any scenario, for `phalanx verify`."""
 
-import dataclasses
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 from phalanx.cage2.rules.scenario import RED_AGENTS
-from phalanx.cage2.scenario.names import is_random
 from phalanx.cage2.settings import MAX_HORIZON, is_own
 from phalanx.errors import ConfigError, choices
 from phalanx.importing import find_named
@@ -45,11 +43,7 @@ class RecordConfig:
 
 def main(config: RecordConfig) -> int:
     """Record, with progress, and say how to check it."""
-    import yaml
-
-    from phalanx.cage2.scenario.keys import read_keys
-    from phalanx.cage2.scenario.original_form import in_original_form
-    from phalanx.cage2.scenario.read import BUILT_IN
+    from phalanx.cage2.scenario.original_file import original_file
     from phalanx.cage2.scenario.several import open_scenarios
     from phalanx.cli.scenario import which_one
     from phalanx.display import progress_display
@@ -60,17 +54,12 @@ def main(config: RecordConfig) -> int:
         red_agent = find_named("the class", config.red_agent)
         if not isinstance(red_agent, type):
             raise ConfigError(f"{config.red_agent} is no class of an agent of the original")
-    green, source = config.green, BUILT_IN.get(config.scenario, Path(config.scenario))
+    scenario, *others = open_scenarios(config.scenario).members
+    if others:
+        raise ConfigError(which_one(config.scenario, 1 + len(others)))
+    green = scenario.green if config.green is None else config.green
     with tempfile.TemporaryDirectory() as folder:
-        if is_random(config.scenario) or "Agents" not in read_keys(source).content:
-            # the original does not know the short form
-            scenario, *others = open_scenarios(config.scenario).members
-            if others:
-                raise ConfigError(which_one(config.scenario, 1 + len(others)))
-            green = scenario.green if green is None else green
-            scenario = dataclasses.replace(scenario, green=0.0)  # a file cannot say how often
-            source = Path(folder) / f"{scenario.name}.yaml"
-            source.write_text(yaml.safe_dump(in_original_form(scenario), sort_keys=False))
+        source = original_file(config.scenario, scenario, Path(folder))
         with progress_display("games") as progress:
             task = progress.add_task("recording", total=config.episodes, note="")
             record(

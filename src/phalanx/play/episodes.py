@@ -117,10 +117,11 @@ def begin_episodes(
     at_once, width, env = player.at_once, CHUNK, None
     if games.simulator != "phalanx":
         if "scenario" in shown:
-            raise ConfigError(
-                "--simulator cyborg plays CAGE-2 itself; leave out --scenario, or compare games of "
-                "the original on it with ours: phalanx record, phalanx verify"
-            )
+            if games.simulator != "cyborg":
+                raise ConfigError(
+                    f"--simulator {games.simulator} plays CAGE-2 itself; leave out --scenario"
+                )
+            shown["scenario"] = games.scenario  # the original reads the file itself
         if player.name.lower() == GREEDY:
             raise ConfigError(
                 "greedy plays by the true state of phalanx; leave out --simulator "

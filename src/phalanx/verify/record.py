@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from phalanx.cage2.cyborg import begin, challenge, installed_rules
+from phalanx.cage2.cyborg import begin, challenge, installed_rules, scenario_reader
 from phalanx.cage2.original_images import own_images
 from phalanx.cage2.rules.red_actions import INVALID
 from phalanx.cage2.rules.scenario import (
@@ -59,7 +59,7 @@ def record(
     else:
         name = red_agent.__name__
     rules = installed_rules()
-    with own_images(file):
+    with own_images(file, scenario_reader()):
         game = challenge(red_agent, file, green)
     played = []
     for episode in range(episodes):
