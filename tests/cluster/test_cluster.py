@@ -87,6 +87,7 @@ def test_the_layout_of_samplers_does_not_change_a_bit(cluster: Any, tmp_path: Pa
 
 def test_workflows_and_their_prices_reach_the_samplers(cluster: Any, tmp_path: Path) -> None:
     changes: dict[str, Any] = {"workflow": "all", "alignment": "gate", "gate_start": 0.2}
+    changes["defiance"] = 3.0
     local = train(small(tmp_path, "local", **changes))
     far = train(small(tmp_path, "far", runner="ray", **changes))
     assert np.array_equal(theta(far), theta(local))

@@ -43,7 +43,7 @@ from phalanx.training.recipe import Network, Recipe, open_recipe, recipe_of
 START_S = 120.0  # in which samplers must have opened their environments, or be back
 POLL_S = 0.2  # between looks at whether the run is to stop
 
-Prices = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]  # gains and costs of orders
+Prices = tuple[npt.NDArray[np.float64], ...]  # of orders: gains, costs, what defiance costs
 
 
 # --- on the other side ----------------------------------------------------------------------------
@@ -84,7 +84,8 @@ class Player:
     ) -> tuple[Rollout, Array, list[Fault]]:
         """One rollout with these weights, the returns of the episodes under way, what failed."""
         if prices is not None:
-            self.sampler.orders.gains[:], self.sampler.orders.costs[:] = prices
+            orders = self.sampler.orders
+            orders.gains[:], orders.costs[:], orders.defied[:] = prices
         self.sampler.set_weights(weights, version)
         self.played += 1
         # What lies in the object store is read-only: the game would be compiled once more for that.
@@ -257,7 +258,7 @@ class Together:
             part.set_weights(weights, version)
 
     def collect(self, shaping: object) -> Rollout:
-        told = self.orders.gains.copy(), self.orders.costs.copy()
+        told = self.orders.gains.copy(), self.orders.costs.copy(), self.orders.defied.copy()
         prices = told if len(self.orders.allowed) else None
         gathered: dict[int, Rollout] = {}
         for part in self.parts:

@@ -33,7 +33,8 @@ class Cage2Extension(Extension):
         self.gate: Gate | None = None
         if config.workflow is not None and config.alignment == "gate":
             price = FIRST_PRICE * config.alignment_lambda / FIXES
-            self.gate = Gate(config.compliance_threshold, price, config.gate_start)
+            defiance = config.defiance if config.alignment_lambda else 0.0  # nobody minds then
+            self.gate = Gate(config.compliance_threshold, price, config.gate_start, defiance)
         if self.workflow not in (None, "all"):
             self.workflow = order_name(parse_order(str(self.workflow)))  # in full
         if self.workflow is not None:

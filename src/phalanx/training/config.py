@@ -244,6 +244,9 @@ class TrainConfig(TeacherConfig):
     gate: what a fix gains and costs is moved until compliance stays just above its threshold"""
     gate_start: Annotated[float, Within(0, 1), GATE] = 0.4
     """gate: share of the run in which fixes are free, and blue learns to defend"""
+    defiance: Annotated[float, Within(0, 1e6), GATE] = 0.0
+    """gate: points that a fix costs, on top, of a host that red holds while it holds one of a
+    better type"""
     compliance_rule: Annotated[str, OneOf(*COMPLIANCE_RULES), WORKFLOW] = "host"
     """host: the target is infected, and nothing of a better type; type: as earlier systems judged,
     to compare with them: 24 orders forbid every fix (User0 is always infected), and a healthy

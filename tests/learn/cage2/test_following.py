@@ -9,7 +9,7 @@ from phalanx.cage2.batch import Batch
 from phalanx.cage2.defenders import Greedy
 from phalanx.cage2.referee import Referee, is_fix
 from phalanx.cage2.rules.observation import TRUTH_SIZE
-from phalanx.cage2.rules.scenario import HOST_OF_ACTION, NUM_ACTIONS
+from phalanx.cage2.rules.scenario import HOST_OF_ACTION, NUM_ACTIONS, USER0
 from phalanx.cage2.rules.scoring import NO_ORDERS, Orders, make_orders
 from phalanx.cage2.workflow import CODE_SIZE, CODES, NUM_ORDERS, judge, parse_order
 from phalanx.learn.cage2.collect import Shaping
@@ -99,23 +99,28 @@ def test_per_fix_gives_or_takes_a_twentieth() -> None:
 
 def test_gate_pays_for_fixes_that_evict_and_only_for_those() -> None:
     orders = make_orders([parse_order("critical_first")], "host", "gate", 10.0)
-    orders.gains[:], orders.costs[:] = 1.0, 10.0
+    orders.gains[:], orders.costs[:], orders.defied[:] = 1.0, 10.0, 100.0
     sampler = make_sampler(orders)
     rollout = sampler.collect(FLAT)
     batch = Batch(300, red_agent="meander", horizon=HORIZON, seed=9)
     seen: set[bool] = set()
     wanted: Any = np.zeros(300)
+    defied = 0
     for t in range(HORIZON):
         actions = rollout.actions[t].astype(np.int64)
         before = batch.nets["sessions"].copy()
         targets = HOST_OF_ACTION[actions]
         right = judge("host", parse_order("critical_first"), targets, before) & is_fix(actions)
+        held = (before >> targets & 1 != 0) & (targets != USER0)
         batch.play(actions)
         evicts = (batch.shown.infected_after >> targets) & 1 == 0
-        wanted += np.where(right, np.where(evicts, 1, -1), -10 * is_fix(actions))
+        price = np.where(held, -110, -10)  # of a healthy host, or of one that must wait
+        wanted += np.where(right, np.where(evicts, 1, -1), price * is_fix(actions))
         seen |= {bool(one) for one in evicts[right]}
+        defied += (held & is_fix(actions) & ~right).sum()
     assert np.allclose(rollout.notes[-1]["score"], wanted)
     assert seen == {True, False}
+    assert defied > 0
 
 
 def test_each_episode_draws_its_order_and_the_policy_is_told() -> None:

@@ -52,6 +52,7 @@ class Orders(NamedTuple):
     weight: float  # λ, for `delta`
     gains: npt.NDArray[np.float64]  # [120] what a fix gains that follows its order
     costs: npt.NDArray[np.float64]  # [120] what it costs otherwise
+    defied: npt.NDArray[np.float64]  # [120] ... on top, if red holds a host of a better-ranked type
     must_evict: bool  # only a fix that evicts red gains
 
 
@@ -66,6 +67,7 @@ def make_orders(
         float(weight) if alignment == "delta" else 0.0,
         np.full(len(CODES), weight / FIXES),
         np.full(len(CODES), weight / FIXES),
+        np.zeros(len(CODES)),
         alignment == "gate",
     )
 
@@ -106,6 +108,8 @@ def align(
         conduct.score = orders.weight * conduct.compliant / conduct.fixes
     elif not follows:
         conduct.score -= orders.costs[conduct.order]
+        if infected & own != 0:  # this host was red's, and one that comes first was, too
+            conduct.score -= orders.defied[conduct.order]
     elif not orders.must_evict or not has(left, host):
         conduct.score += orders.gains[conduct.order]
     else:

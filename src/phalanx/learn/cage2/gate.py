@@ -5,6 +5,10 @@ and one that violates its order costs a p, which is nothing on the whole at a co
 aim just above the threshold. The price p of each order begins low; it is raised while the order's
 compliance is below the aim and lowered while it is above: the best return among policies that pass
 the gate, whatever lambda one began with.
+
+Where red seldom holds two types of hosts at once, compliance is high whatever a policy does then,
+and the price is low. `defiance` is a price of its own, which stays, for a fix of a host that red
+holds while it holds one that comes first.
 """
 
 from collections.abc import Sequence
@@ -25,19 +29,23 @@ FEW = 20  # fixes that say little of how an order is followed
 class Gate:
     """The prices of fixes, an own one for each order.
 
-    start: share of the run in which fixes are free.
+    start: share of the run in which fixes are free. defiance: see above.
     """
 
-    def __init__(self, threshold: float, first_price: float, start: float) -> None:
+    def __init__(
+        self, threshold: float, first_price: float, start: float, defiance: float = 0.0
+    ) -> None:
         self.aim = threshold + MARGIN * (1 - threshold)
-        self.first_price, self.start = first_price, start
+        self.first_price, self.start, self.defiance = first_price, start, defiance
         self.prices: npt.NDArray[np.float64] = np.full(NUM_ORDERS, first_price)
 
     def put_into(self, all_orders: Sequence[Orders], progress: float) -> None:
         """Set what the next fixes gain and cost."""
-        prices = self.prices if progress >= self.start else np.zeros(NUM_ORDERS)
+        has_begun = progress >= self.start
+        prices = self.prices if has_begun else np.zeros(NUM_ORDERS)
         for orders in all_orders:
             orders.gains[:], orders.costs[:] = (1 - self.aim) * prices, self.aim * prices
+            orders.defied[:] = self.defiance if has_begun else 0.0
 
     def move(self, conducts: npt.NDArray[np.void], progress: float) -> None:
         """Make fixes dearer for orders that were followed too little, cheaper for the others.
