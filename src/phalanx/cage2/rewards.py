@@ -57,7 +57,7 @@ def _of_numbers(of_turn: Callable[[Turn], float]) -> Callable[..., float]:
 
     def of_numbers(  # type: ignore[no-untyped-def]
         paid, turn, horizon, verb, host, before, held, root, known, scanned, down, red, at, ok
-    ):  # fmt: skip
+    ):
         told = (turn, horizon, verb, host, before, held, root, known, scanned, down, red, at, ok)
         return float(of_turn(Turn(paid, *told)))
 

@@ -25,9 +25,19 @@ def _set_of(size: int) -> Range:
 
 
 HOST_SETS = (
-    "sessions", "root", "removable", "files", "restored", "known", "named", "scanned",
-    "scan_tried", "exploited", "escalated", "mapped",
-)  # fmt: skip
+    "sessions",
+    "root",
+    "removable",
+    "files",
+    "restored",
+    "known",
+    "named",
+    "scanned",
+    "scan_tried",
+    "exploited",
+    "escalated",
+    "mapped",
+)
 OWN_HOST_SETS = ("lead_root", "oldest_root", "systems", "root_told")  # of attackers of one's own
 HOSTS_OR_NONE = ("line_target", "last_exploited", "last_escalated", "alert")
 

@@ -23,9 +23,14 @@ from phalanx.errors import ConfigError, choices
 from phalanx.reset_mask import checked_mask
 
 BY_NETWORK = (
-    "known", "scanned", "access", "infected_before", "infected_after", "np_random",
+    "known",
+    "scanned",
+    "access",
+    "infected_before",
+    "infected_after",
+    "np_random",
     "np_random_seed",
-)  # fmt: skip
+)
 """attributes of the batch that have a row for each network"""
 SINGLE = {"observation_space": "single_observation_space", "action_space": "single_action_space"}
 METHODS = ("action_masks", "render")

@@ -15,8 +15,15 @@ from phalanx.cage2.scenario.images import ROOTS, SERVICE
 from phalanx.cage2.scenario.plan import GOAL, Scenario
 
 PROCESS_OF_DECOY = (
-    "apache2", "femitter", "haraka", "Smss.exe", "Sshd.exe", "Svchost.exe", "Tomcat.exe", "vsftpd",
-)  # fmt: skip
+    "apache2",
+    "femitter",
+    "haraka",
+    "Smss.exe",
+    "Sshd.exe",
+    "Svchost.exe",
+    "Tomcat.exe",
+    "vsftpd",
+)
 """names of the processes that decoys start, in the order of decoys"""
 SPOILABLE = ("User3", "User4")  # whose Haraka the recording's flags tell of
 SHELL = "red_reverse_shell"

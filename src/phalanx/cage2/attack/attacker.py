@@ -17,9 +17,7 @@ from numba.core.errors import NumbaError
 from phalanx.cage2.attack.knowledge import View, view_dtype
 from phalanx.cage2.attack.refusal import refusal, turn_of
 from phalanx.cage2.rules.own_attackers import UNCOMPILED
-from phalanx.cage2.rules.red_actions import (
-    RAISED,
-)
+from phalanx.cage2.rules.red_actions import RAISED
 from phalanx.cage2.scenario.plan import Scenario
 from phalanx.compiled.rule import COMPILED
 from phalanx.errors import ConfigError, choices
@@ -29,6 +27,17 @@ Function = Callable[[View, Memory, int], int]
 Helper = TypeVar("Helper", bound=Callable[..., object])
 PARAMETERS = ("net", "memory", "die")
 IMPOSSIBLE = ("stop", "sleep")
+TELLING = (
+    "Unknown attribute",
+    "NameError",
+    "Untyped global name",
+    "No implementation of",
+    "Cannot unify",
+    "No conversion",
+    "not supported",
+    "Invalid use",
+)
+"""parts of the sentences by which Numba says what is wrong, the clearest first"""
 
 
 class Attacker:
@@ -190,8 +199,7 @@ def _what_is_wrong(text: str) -> str:
     untyped = re.search(r"Untyped global name '(\w+)'.*\n?.*<class 'function'>", text)
     if untyped:
         return f"it calls {untyped[1]}, which must be decorated with @helper"
-    for sign in ("Unknown attribute", "NameError", "Untyped global name", "No implementation of",
-                 "Cannot unify", "No conversion", "not supported", "Invalid use"):  # fmt: skip
+    for sign in TELLING:
         for line in lines:
             if sign in line:
                 return line[:200]

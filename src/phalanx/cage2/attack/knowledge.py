@@ -13,9 +13,23 @@ from phalanx.compiled.rule import Record, rule
 View = Record  # of one network, as red sees it
 
 SEEN_BY_RED = (
-    "turn", "known", "named", "scanned", "ports", "subnets", "succeeded", "found_nothing",
-    "systems", "root_told", "service_told", "start", "goal", "num_subnets", "home", "memory",
-)  # fmt: skip
+    "turn",
+    "known",
+    "named",
+    "scanned",
+    "ports",
+    "subnets",
+    "succeeded",
+    "found_nothing",
+    "systems",
+    "root_told",
+    "service_told",
+    "start",
+    "goal",
+    "num_subnets",
+    "home",
+    "memory",
+)
 
 
 def view_dtype(whole: np.dtype[np.void]) -> np.dtype[np.void]:

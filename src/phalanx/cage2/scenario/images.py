@@ -48,9 +48,14 @@ TYPES: dict[int, tuple[str, ...]] = {
 }  # fmt: skip
 """what a process must be for an exploit to try it"""
 VULNERABLE_VERSIONS = (
-    "openssh 1.3", "10.0.17763.1", "samba 3.0.20-debian", "smbv1", "apache tomcat",
-    "python simplehttpserver", "haraka 2.7.0",
-)  # fmt: skip
+    "openssh 1.3",
+    "10.0.17763.1",
+    "samba 3.0.20-debian",
+    "smbv1",
+    "apache tomcat",
+    "python simplehttpserver",
+    "haraka 2.7.0",
+)
 """versions that the original takes for older than Haraka 2.8.9"""
 
 

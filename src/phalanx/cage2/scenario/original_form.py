@@ -15,9 +15,15 @@ EVERYTHING = {"in": "all", "out": "all"}
 ALL_KNOWN = {"Interfaces": "All", "System info": "All", "User info": "All"}
 GREEN_ACTIONS = ("Sleep", "GreenPingSweep", "GreenPortScan", "GreenConnection")
 EXPLOIT_ACTIONS = (
-    "BlueKeep", "EternalBlue", "FTPDirectoryTraversal", "HarakaRCE", "HTTPRFI", "HTTPSRFI",
-    "SQLInjection", "SSHBruteForce",
-)  # fmt: skip
+    "BlueKeep",
+    "EternalBlue",
+    "FTPDirectoryTraversal",
+    "HarakaRCE",
+    "HTTPRFI",
+    "HTTPSRFI",
+    "SQLInjection",
+    "SSHBruteForce",
+)
 
 
 def in_original_form(scenario: Scenario) -> dict[str, Any]:

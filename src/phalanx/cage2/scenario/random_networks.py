@@ -13,8 +13,11 @@ from phalanx.cage2.scenario.plan import ALL_PORTS, GATED, GOAL, HostPlan, Scenar
 from phalanx.cage2.scenario.random_spec import Range, Spec
 
 USER_IMAGES = (
-    "windows_user_host1", "windows_user_host2", "linux_user_host1", "linux_user_host2",
-)  # fmt: skip
+    "windows_user_host1",
+    "windows_user_host2",
+    "linux_user_host1",
+    "linux_user_host2",
+)
 ENTERPRISE_IMAGES = ("Gateway", "Internal")
 LOW, MEDIUM, HIGH = 1, 10, 100  # tenths
 
