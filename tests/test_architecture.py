@@ -29,6 +29,7 @@ ROOT = {
     "machine",
     "statistics",
     "files",
+    "arrays",
     "arrays_file",
     "display",
     "importing",

@@ -16,8 +16,8 @@ from typing import IO, Any, NamedTuple
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 import numpy as np
-import numpy.typing as npt
 
+from phalanx.arrays import Array
 from phalanx.files import open_plain
 
 MOST_MEMBERS = 10_000
@@ -113,7 +113,7 @@ class ArraysFile:
             if file.read(1):  # also lets the archive compare its checksum
                 raise BadArrays(f"{name} is longer than it declares")
 
-    def read(self, name: str) -> npt.NDArray[Any]:
+    def read(self, name: str) -> Array:
         """A member as an array of its own; floats must be numbers."""
         shape, dtype, fortran = self.declared[name]
         flat = np.empty(math.prod(shape), dtype)

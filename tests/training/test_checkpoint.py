@@ -16,10 +16,10 @@ import pytest
 
 import phalanx
 from phalanx.agents import AGENTS
+from phalanx.arrays import Arrays
 from phalanx.arrays_file import PIECE
 from phalanx.cli.commands import main
 from phalanx.errors import CheckpointError
-from phalanx.learn.rollout import Arrays
 from phalanx.training.checkpoint import (
     FORMAT,
     last_checkpoint,

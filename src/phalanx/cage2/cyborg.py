@@ -19,8 +19,9 @@ import numpy.typing as npt
 from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 
+from phalanx.arrays import Array
 from phalanx.cage2.defenders import Defender, Reactor, make_defender
-from phalanx.cage2.env import Array, one_action
+from phalanx.cage2.env import one_action
 from phalanx.cage2.history import History
 from phalanx.cage2.original_images import own_images
 from phalanx.cage2.rules.scenario import (

@@ -5,11 +5,12 @@ blue's sensors, which name the process behind a new shell; the 52 bits do not.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from phalanx.arrays import Array
 from phalanx.cage2.rules.scenario import (
     ACTION_SLEEP,
     MONITOR,
@@ -25,7 +26,6 @@ from phalanx.cage2.workflow import NUM_TYPES, POSITIONS, TYPE_OF_HOST
 from phalanx.errors import ConfigError, choices
 
 Actions = npt.NDArray[np.int64]
-Array = npt.NDArray[Any]
 
 
 class Defender(Protocol):

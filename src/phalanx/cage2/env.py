@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from types import EllipsisType
-from typing import Any
 
 import gymnasium
 import numpy as np
@@ -10,6 +9,7 @@ import numpy.typing as npt
 from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 
+from phalanx.arrays import Array
 from phalanx.cage2.batch import Batch
 from phalanx.cage2.picture import picture
 from phalanx.cage2.rules.batch_turn import Shown
@@ -18,7 +18,6 @@ from phalanx.cage2.scenario.several import Source
 from phalanx.cage2.settings import DEFAULT_PRIOR, RedAgent, checked_seed
 from phalanx.errors import ActionError
 
-Array = npt.NDArray[Any]
 Info = dict[str, npt.NDArray[np.int8]]  # "action_mask"
 
 

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
-from phalanx.cage2.env import Array, one_action
+from phalanx.arrays import Array
+from phalanx.cage2.env import one_action
 from phalanx.cage2.history import History
 from phalanx.cage2.rules.observation import NUM_BITS, OBS_SIZES
 from phalanx.cage2.rules.scenario import DEFAULT_RULES, NO_HOST, NUM_ACTIONS, NUM_HOSTS

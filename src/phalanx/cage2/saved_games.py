@@ -1,10 +1,9 @@
 """Which numbers a saved game may hold: kernels check no bounds, and a file can hold anything."""
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
+from phalanx.arrays import Arrays
 from phalanx.cage2.rules.attackers import LAST_STEP
 from phalanx.cage2.rules.belief import CAPACITY, STANDING
 from phalanx.cage2.rules.mind import Minds
@@ -16,7 +15,7 @@ from phalanx.cage2.workflow import NUM_ORDERS
 from phalanx.errors import ConfigError
 
 Records = npt.NDArray[np.void]
-Saved = dict[str, npt.NDArray[Any]]  # a game as arrays, by their names
+Saved = Arrays  # a game as arrays, by their names
 Range = tuple[int, int]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from phalanx.cage2.env import Array
+from phalanx.arrays import Array
 from phalanx.cage2.settings import num_envs_of
 from phalanx.cage2.vector import Cage2VectorEnv
 from phalanx.errors import ConfigError, MissingError

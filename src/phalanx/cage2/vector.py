@@ -12,8 +12,9 @@ from gymnasium.error import ClosedEnvironmentError, ResetNeeded
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
+from phalanx.arrays import Array
 from phalanx.cage2.batch import Batch
-from phalanx.cage2.env import Array, observation_space, shown_as
+from phalanx.cage2.env import observation_space, shown_as
 from phalanx.cage2.picture import picture
 from phalanx.cage2.rules.batch_turn import Shown
 from phalanx.cage2.rules.scenario import DEFAULT_RULES

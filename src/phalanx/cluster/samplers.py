@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 import phalanx
+from phalanx.arrays import Array, Arrays
 from phalanx.cage2.rules.scoring import Orders
 from phalanx.cluster.ray import (
     Workplace,
@@ -33,7 +34,7 @@ from phalanx.cluster.ray import (
 from phalanx.envs.faults import Fault, FaultLog
 from phalanx.errors import ConfigError, WorkerError
 from phalanx.learn.cage2.collect import Shaping
-from phalanx.learn.rollout import Array, Arrays, Rollout, Stopped, side_by_side
+from phalanx.learn.rollout import Rollout, Stopped, side_by_side
 from phalanx.stopwatch import COPYING, WAITING, Stopwatch
 from phalanx.training.config import TrainConfig
 from phalanx.training.on_cage2 import open_stepper, orders_of

@@ -14,17 +14,16 @@ from operator import setitem
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from gymnasium import spaces
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
 
+from phalanx.arrays import Array
 from phalanx.errors import ActionError
 
 INT64, UINT64 = np.dtype(np.int64), np.dtype(np.uint64)
 FEW = 32  # so many numbers Python compares faster than numpy
 
 AnySpace = spaces.Space[Any]
-Array = npt.NDArray[Any]
 Rows = Any  # the arrays of a space, in its structure: an array, or dicts and tuples of such
 Values = dict[int, object]  # of the rows that are known
 Value = Any  # one row of them

@@ -9,9 +9,9 @@ import numpy.typing as npt
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode
 
+from phalanx.arrays import Array
 from phalanx.envs.block import Info
 from phalanx.envs.factories import AnyEnv, Factory, is_wrapped
-from phalanx.envs.layout import Array
 from phalanx.envs.making import opened
 from phalanx.envs.pool import Pool
 from phalanx.errors import ConfigError, MissingError

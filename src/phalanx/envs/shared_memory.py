@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.vector import AutoresetMode
 
-from phalanx.envs.layout import Array, Layout, Leaf, Objects, Rows
+from phalanx.arrays import Array
+from phalanx.envs.layout import Layout, Leaf, Objects, Rows
 
 Options = dict[str, Any]  # that an environment is reset with
 Ints = npt.NDArray[np.int64]

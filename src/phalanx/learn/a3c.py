@@ -15,10 +15,11 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from phalanx.arrays import Arrays
 from phalanx.compiled.rule import kernel
 from phalanx.compiled.team import CACHE_LINE, add
 from phalanx.learn.ppo import STATS, PPOSettings, Stepper, advantage_rows
-from phalanx.learn.rollout import Arrays, Facts, Floats, Rollout
+from phalanx.learn.rollout import Facts, Floats, Rollout
 from phalanx.system import MemoryFile
 
 Ints = npt.NDArray[np.int64]

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from phalanx.arrays import Array, Arrays
 from phalanx.errors import CheckpointError
 from phalanx.learn.ppo import Rows, Stepper
-from phalanx.learn.rollout import Actor, Array, Arrays, Facts, Floats, Rollout, Weights, flat
+from phalanx.learn.rollout import Actor, Facts, Floats, Rollout, Weights, flat
 
 BOUND = 10.0  # normalised numbers are at most so large
 EPSILON = 1e-8

@@ -13,13 +13,12 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
+from phalanx.arrays import Array, Arrays
 from phalanx.envs.pool import Pool
 from phalanx.envs.received import Received
 from phalanx.errors import WorkerError
 from phalanx.learn.rollout import (
     Actor,
-    Array,
-    Arrays,
     Floats,
     Rollout,
     Stopped,

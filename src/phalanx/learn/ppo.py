@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from phalanx.arrays import Array, Arrays
 from phalanx.learn.returns import gae
-from phalanx.learn.rollout import Array, Arrays, Facts, Floats, Rollout, Weights, flat
+from phalanx.learn.rollout import Facts, Floats, Rollout, Weights, flat
 
 if TYPE_CHECKING:
     from torch import Tensor

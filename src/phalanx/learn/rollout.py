@@ -6,13 +6,12 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from phalanx.arrays import Array, Arrays
 from phalanx.envs.faults import Fault
 from phalanx.stopwatch import Stopwatch
 
 PER_COLUMN = ("versions", "next_obs")  # all others are [T, N, ...]
-Array = npt.NDArray[Any]
-Arrays = dict[str, Array]  # what checkpoints are made of,
-Facts = dict[str, Any]  # and what else they tell
+Facts = dict[str, Any]  # what checkpoints tell besides their arrays
 Weights = Any  # of a learner, as its samplers take them
 Floats = npt.NDArray[np.float32]
 

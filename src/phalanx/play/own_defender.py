@@ -7,7 +7,7 @@ from typing import Any, TypeGuard
 import numpy as np
 import numpy.typing as npt
 
-from phalanx.cage2.defenders import Array
+from phalanx.arrays import Array
 from phalanx.cage2.rules.observation import OBS_SIZES, observation_kind
 from phalanx.cage2.rules.scenario import NUM_ACTIONS
 from phalanx.cage2.settings import DEFAULT_PRIOR, checked_horizon, rule_set_number

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from phalanx.arrays import Array
 from phalanx.cage2.belief import BeliefView
-from phalanx.cage2.defenders import Array
 from phalanx.cage2.rules.scenario import ANALYSE, NUM_HOSTS, REMOVE, RESTORE, USER0
 from phalanx.errors import ConfigError
 from phalanx.play import trained

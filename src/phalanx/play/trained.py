@@ -10,8 +10,8 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 from phalanx.agents import agent_path
+from phalanx.arrays import Array
 from phalanx.arrays_file import Declared
-from phalanx.cage2.defenders import Array
 from phalanx.cage2.registration import CAGE2_ENVS, ENV_ID
 from phalanx.cage2.rules.observation import OBS_SIZES, observation_kind
 from phalanx.cage2.rules.scenario import DEFAULT_RULES, NUM_ACTIONS

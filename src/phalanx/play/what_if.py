@@ -13,9 +13,9 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from phalanx.arrays import Array
 from phalanx.cage2.batch import Batch
 from phalanx.cage2.belief import BeliefBatch, BeliefView
-from phalanx.cage2.defenders import Array
 from phalanx.cage2.history import History
 from phalanx.cage2.rules.belief import NO_PRIOR, Prior, words_of
 from phalanx.cage2.rules.mind import Minds, make_minds

@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from phalanx.arrays import Arrays
 from phalanx.cage2.rules.scenario import HORIZONS
 from phalanx.cage2.rules.scoring import FIXES
 from phalanx.cage2.settings import kinds_of_episodes
 from phalanx.cage2.workflow import order_name, parse_order
 from phalanx.learn.cage2.collect import Shaping
 from phalanx.learn.cage2.gate import Gate
-from phalanx.learn.rollout import Arrays, Rollout
+from phalanx.learn.rollout import Rollout
 from phalanx.statistics import interval
 from phalanx.training.config import TrainConfig
 from phalanx.training.extension import Extension

@@ -16,10 +16,11 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from phalanx.arrays import Array, Arrays
 from phalanx.arrays_file import ArraysFile, BadArrays, Declared, open_arrays
 from phalanx.cage2.scenario.packed import is_packed
 from phalanx.errors import CheckpointError
-from phalanx.learn.rollout import Array, Arrays, Facts
+from phalanx.learn.rollout import Facts
 from phalanx.settings.fields import LONGEST_LIST, LONGEST_TEXT
 from phalanx.training.time_split import is_split
 from phalanx.training.update_record import Episode

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from phalanx.learn.rollout import Arrays, Rollout, Sampler
+from phalanx.arrays import Arrays
+from phalanx.learn.rollout import Rollout, Sampler
 from phalanx.training.config import TrainConfig
 from phalanx.training.update_record import Episode
 

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import yaml
 
+from phalanx.arrays import Arrays
 from phalanx.errors import RunError
 from phalanx.files import replace_text
 from phalanx.system import NO_LINK, take_lock
@@ -40,7 +41,7 @@ MADE_BY_SEARCH = (
     "baseline",
     "plots",
 )
-Columns = dict[str, npt.NDArray[Any]]
+Columns = Arrays
 
 
 class RunFolder:

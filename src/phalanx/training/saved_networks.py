@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
+from phalanx.arrays import Array
 from phalanx.arrays_file import Declared
 from phalanx.cage2.scenario.packed import scenario_of
 from phalanx.envs.layout import AnySpace
@@ -15,7 +16,7 @@ from phalanx.errors import CheckpointError
 from phalanx.learn.compiled.actor import count_outputs
 from phalanx.learn.compiled.mlp import weight_count
 from phalanx.learn.normalise import SEEN
-from phalanx.learn.rollout import Actor, Array, Facts
+from phalanx.learn.rollout import Actor, Facts
 from phalanx.training.checkpoint import LEARNT, load_checkpoint, read_facts
 from phalanx.training.config import TrainConfig
 from phalanx.training.on_pool import can_be_compiled, open_networks, sees_normalised

@@ -10,13 +10,13 @@ from importlib import import_module
 import numpy as np
 import numpy.typing as npt
 
+from phalanx.arrays import Array, Arrays
 from phalanx.cage2.batch import Batch
 from phalanx.cage2.rules.scenario import ACTION_MONITOR, ACTION_SLEEP, NUM_ACTIONS
 from phalanx.errors import ConfigError
 from phalanx.importing import GIVEN
 from phalanx.learn.lessons import Lessons, teach
 from phalanx.learn.ppo import PPO
-from phalanx.learn.rollout import Array, Arrays
 from phalanx.machine import total_memory
 from phalanx.training.config import TrainConfig
 from phalanx.training.on_cage2 import chosen_actions, policy_sizes

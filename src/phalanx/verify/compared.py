@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from phalanx.arrays import Array
 from phalanx.cage2.rules.network import ACTIVE, NAME_KNOWN, RUNNING, TRUE, UNKNOWN
 from phalanx.cage2.rules.red_actions import ESCALATE, EXPLOIT, IMPACT, SCAN, SWEEP, red_action_name
 from phalanx.cage2.rules.scenario import (
@@ -24,7 +25,6 @@ from phalanx.cage2.rules.scenario import (
     SSH,
 )
 from phalanx.cage2.scenario.plan import Scenario
-from phalanx.verify.traces import Array
 
 PID_REUSED = 1 << 7  # in the recording's `misc`
 SPOILABLE = ("User3", "User4")  # hosts whose Haraka it tells of

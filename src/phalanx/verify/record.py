@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from phalanx.arrays import Array
 from phalanx.cage2.cyborg import begin, challenge, installed_rules, scenario_reader
 from phalanx.cage2.original_images import own_images
 from phalanx.cage2.rules.red_actions import INVALID
@@ -27,7 +28,6 @@ from phalanx.cage2.scenario.read import read_scenario
 from phalanx.errors import ConfigError
 from phalanx.verify.compared import PID_REUSED
 from phalanx.verify.original_state import OriginalState
-from phalanx.verify.traces import Array
 
 SCENARIO_FILE = "scenario.yaml"  # in a folder of recordings
 TRINARY = {"FALSE": 0, "TRUE": 1, "UNKNOWN": 2}

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from phalanx.arrays import Array
 from phalanx.cage2.attack.attacker import attacker
 from phalanx.cage2.attack.knowledge import View
 from phalanx.cage2.attack.own_red import OwnRed
@@ -23,7 +24,7 @@ from phalanx.cage2.settings import FIRST_OWN, rule_set_number
 from phalanx.compiled.rule import records
 from phalanx.errors import TraceError
 from phalanx.verify.compared import PID_REUSED, Compared, in_words
-from phalanx.verify.traces import COMPARED_OF_OWN, NOT_COMPARED, Array, Traces, read_folder
+from phalanx.verify.traces import COMPARED_OF_OWN, NOT_COMPARED, Traces, read_folder
 
 
 @dataclass

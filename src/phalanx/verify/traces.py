@@ -5,11 +5,10 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from phalanx.arrays import Array
 from phalanx.arrays_file import ArraysFile, BadArrays, open_arrays
 from phalanx.cage2.rules.scenario import (
     CHALLENGE_NAMES,
@@ -22,8 +21,6 @@ from phalanx.cage2.scenario.read import CAGE2, read_scenario
 from phalanx.cage2.settings import FIRST_OWN, MAX_HORIZON
 from phalanx.errors import TraceError
 from phalanx.files import read_plain
-
-Array = npt.NDArray[Any]
 
 MAX_BYTES = 32_000_000  # that a file may unfold to: about 90,000 steps
 MAX_CODEBOOK = 100_000

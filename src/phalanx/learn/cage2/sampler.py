@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from phalanx.arrays import Arrays
 from phalanx.cage2.batch import Batch
 from phalanx.cage2.rules.scoring import CONDUCT, NO_ORDERS, Orders
 from phalanx.cage2.saved_games import check_conducts
@@ -23,7 +24,7 @@ from phalanx.learn.cage2.collect import (
 )
 from phalanx.learn.compiled.mlp import Floats
 from phalanx.learn.compiled.policy import Policy
-from phalanx.learn.rollout import Arrays, Rollout, empty_rollout
+from phalanx.learn.rollout import Rollout, empty_rollout
 from phalanx.stopwatch import POLICY, SIMULATOR, WAITING, Stopwatch
 
 

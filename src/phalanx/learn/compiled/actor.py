@@ -4,11 +4,11 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
+from phalanx.arrays import Array
 from phalanx.compiled.rule import kernel
 from phalanx.learn.compiled.distributions import HALF_LOG_2PI, Actions, Bools, sample
 from phalanx.learn.compiled.mlp import Floats, forward, work_size
 from phalanx.learn.compiled.policy import Networks, Policy, most_likely_rows
-from phalanx.learn.rollout import Array
 
 Ints = npt.NDArray[np.int64]
 SMALLEST_IMAGE = 16  # pixels on a side; less is seen at one glance, as a vector

@@ -10,8 +10,8 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from phalanx.arrays import Array
 from phalanx.learn.compiled.mlp import Floats, add_up, exp, fast
-from phalanx.learn.rollout import Array
 
 Bools = npt.NDArray[np.bool_]
 Actions = Array  # numbers [rows], or vectors [rows, A]

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from phalanx.arrays import Array
 from phalanx.learn.compiled.mlp import Floats, Network, Sizes, forward, weight_count, work_size
-from phalanx.learn.rollout import Array
 
 
 class Networks(NamedTuple):

@@ -8,8 +8,9 @@ import torch
 from gymnasium import spaces
 from torch import Tensor, nn
 
+from phalanx.arrays import Array
 from phalanx.errors import ConfigError
-from phalanx.learn.rollout import Array, Floats
+from phalanx.learn.rollout import Floats
 
 NEVER = -1e9  # added to the logit of an action that is masked out
 

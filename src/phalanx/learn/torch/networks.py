@@ -9,11 +9,11 @@ import torch
 from gymnasium import spaces
 from torch import Tensor, nn
 
+from phalanx.arrays import Array, Arrays
 from phalanx.errors import ConfigError
 from phalanx.learn.compiled.actor import count_outputs, is_image
 from phalanx.learn.compiled.mlp import Floats
 from phalanx.learn.compiled.policy import Policy
-from phalanx.learn.rollout import Array, Arrays
 
 WANTED = "its forward takes obs and truth, and gives logits [rows, outputs] and values [rows]"
 

@@ -12,9 +12,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from phalanx.arrays import Array, Arrays
 from phalanx.learn.a3c import Shared
 from phalanx.learn.ppo import ADAM_DECAYS, ADAM_EPSILON, LossSettings, Rows, ppo_loss
-from phalanx.learn.rollout import Array, Arrays, Facts, Floats, Rollout, flat
+from phalanx.learn.rollout import Facts, Floats, Rollout, flat
 from phalanx.learn.torch.heads import Head
 from phalanx.learn.torch.networks import set_weights, weights_of
 

@@ -4,18 +4,18 @@ import csv
 import io
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from phalanx.arrays import Arrays
 from phalanx.files import open_plain
 
 LAST_BYTES = 1 << 18  # of a table: more than the last 2,000 episodes take
 LONGEST_HEADER = 1 << 16
 BLOCK_BYTES = 1 << 23
 LONGEST_WORD = 64  # characters of a word that are looked at
-Block = dict[str, npt.NDArray[Any]]
+Block = Arrays
 
 
 class Rows(NamedTuple):
