@@ -5,10 +5,12 @@ import json
 import os
 import stat
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from phalanx.errors import ConfigError
 from phalanx.system import AT_ONCE
+
+Facts = dict[str, Any]  # as JSON has them: a file can hold anything, and its reader checks it
 
 
 def open_plain(path: Path) -> BinaryIO:

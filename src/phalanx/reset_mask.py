@@ -1,6 +1,6 @@
 """Gymnasium's way to reset some environments of many: options["reset_mask"]."""
 
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -8,7 +8,7 @@ import numpy.typing as npt
 from phalanx.errors import ConfigError, KindError
 
 
-def checked_mask(options: dict[str, Any] | None, num_envs: int) -> npt.NDArray[np.bool_]:
+def checked_mask(options: Mapping[str, object] | None, num_envs: int) -> npt.NDArray[np.bool_]:
     """The environments that a reset is for: options["reset_mask"], or all."""
     if options is None or "reset_mask" not in options:
         return np.ones(num_envs, np.bool_)

@@ -1,15 +1,21 @@
 """Means of a few numbers, and how sure they are."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from scipy.special import stdtrit
 
+from phalanx.arrays import Array
+
 CONFIDENCE = 0.95
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
+Numbers = Sequence[float] | Array
+Interval = dict[str, Any]  # numbers; all but mean and episodes are None if there is only one
 
-def interval(values: Any) -> dict[str, Any]:
+
+def interval(values: Numbers) -> Interval:
     """Mean of independent numbers, its standard error and 95 % confidence interval.
 
     The interval is Student's: mean ± t₀.₉₇₅(n - 1) · s / √n.
@@ -32,5 +38,5 @@ def half_width(stderr: float, count: int) -> float:
     return float(stdtrit(count - 1, (1 + CONFIDENCE) / 2)) * stderr
 
 
-def quantiles(values: Any) -> dict[str, float]:
+def quantiles(values: Numbers) -> dict[str, float]:
     return {str(q): float(np.quantile(values, q)) for q in QUANTILES}

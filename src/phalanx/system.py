@@ -15,14 +15,18 @@ import time
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import ModuleType
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from ctypes import Array, c_byte
 
 PORTABLE = bool(os.environ.get("PHALANX_PORTABLE"))
 LINUX = sys.platform == "linux" and not PORTABLE
 UNIX = os.name == "posix" and not PORTABLE
 
 
-def _optional(module: str) -> Any:
+def _optional(module: str) -> ModuleType | None:
     """A module of the standard library that not every system has, or None."""
     with contextlib.suppress(ImportError):
         return None if PORTABLE else import_module(module)
@@ -141,7 +145,7 @@ class MemoryFile:
     def __init__(self, fd: int | None = None) -> None:
         self.fd = unnamed_file() if fd is None else fd
 
-    def map(self, size: int) -> Any:
+    def map(self, size: int) -> mmap.mmap:
         if os.fstat(self.fd).st_size < size:
             os.ftruncate(self.fd, size)
         return mmap.mmap(self.fd, size)
@@ -154,9 +158,9 @@ class SpawnedBytes:
     """Bytes that this process shares with those which `multiprocessing` starts for it."""
 
     def __init__(self) -> None:
-        self._bytes: Any = None
+        self._bytes: Array[c_byte] | None = None
 
-    def map(self, size: int) -> Any:
+    def map(self, size: int) -> "Array[c_byte]":
         if self._bytes is None:
             from multiprocessing import get_context  # seldom needed, and not small
 
@@ -168,6 +172,7 @@ class SpawnedBytes:
 
 
 AnyMemory = MemoryFile | SpawnedBytes
+Bytes: TypeAlias = "bytearray | mmap.mmap | Array[c_byte]"  # that arrays are laid out in
 
 
 def new_memory() -> AnyMemory:
@@ -272,6 +277,7 @@ def die_with(life_fd: int) -> None:
     caller's process ended. (A signal on the death of the parent *thread* would not do: the pool may
     have been made in a thread that ends early.)
     """
+    assert fcntl is not None, "only on Linux"
     own = os.open(f"/proc/self/fd/{life_fd}", os.O_RDONLY | os.O_NONBLOCK)
     fcntl.fcntl(own, fcntl.F_SETOWN, -os.getpgrp())
     fcntl.fcntl(own, fcntl.F_SETSIG, signal.SIGKILL)

@@ -9,7 +9,7 @@ from phalanx.errors import ConfigError
 from phalanx.importing import GIVEN
 
 BUILT_IN = ("cage2", "cyborg")
-Settings = Mapping[str, Any]  # plain values by name, as files have them
+Settings = Mapping[str, Any]  # plain values by name, as files have them: they are looked at here
 NAMES_CODE = ("env", "network", "simulator")  # settings that import something
 IN_THE_GAME = ("red_agent", "reward")  # ... only where the game goes on that they are settings of
 
@@ -66,7 +66,7 @@ def asked_again(settings: Settings) -> str:
     return "".join(f" --{name.replace('_', '-')} {value}" for name, value in again.items())
 
 
-def _code_of(settings: Settings, names: tuple[str, ...] = NAMES_CODE) -> dict[str, Any]:
+def _code_of(settings: Settings, names: tuple[str, ...] = NAMES_CODE) -> dict[str, object]:
     """The settings that import something of the user's."""
     given = {name: settings[name] for name in names if settings.get(name) is not None}
     return {

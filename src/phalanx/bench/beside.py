@@ -13,13 +13,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import phalanx
 from phalanx.bench.cases import Case, Opened, in_words, measure, quotients, report
 from phalanx.bench.config import BenchConfig
 from phalanx.bench.spent import Spent
 from phalanx.errors import ConfigError
+from phalanx.files import Facts
 
 OURS, THEIRS = "this one", "the other"
 OBSERVATIONS = ("bits", "memory", "belief")
@@ -133,7 +133,7 @@ def main(config: BenchConfig) -> int:
         ]
         for red_agent, observation in itertools.product(config.red_agent, OBSERVATIONS)
     ]
-    rows: list[dict[str, Any]] = [
+    rows: list[Facts] = [
         case.labels | {"steps_per_s": round(case.speed), "best_steps_per_s": round(case.best_speed)}
         for case in measure(groups, config, [])
     ]

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rich.console import Console
 
@@ -15,7 +15,7 @@ from phalanx.bench.config import BenchConfig
 from phalanx.bench.spent import Spent
 from phalanx.display import new_table, progress_display
 from phalanx.errors import MissingError
-from phalanx.files import write_json
+from phalanx.files import Facts, write_json
 from phalanx.machine import describe_machine
 
 Rows = Sequence[Mapping[str, object]]
@@ -25,7 +25,7 @@ class Opened(NamedTuple):
     """A case that is ready to be measured."""
 
     measure: Callable[[float], Spent]  # seconds to spend
-    facts: Callable[[], dict[str, Any]] = dict  # what else is known of it
+    facts: Callable[[], Facts] = dict  # what else is known of it
 
 
 Open = Callable[[], AbstractContextManager[Opened]]
@@ -39,7 +39,7 @@ class Case:
     open: Open
     labels: dict[str, str | int] = field(default_factory=dict)  # the first columns of its row
     spent: list[Spent] = field(default_factory=list)
-    facts: dict[str, Any] = field(default_factory=dict)  # known after the last round
+    facts: Facts = field(default_factory=dict)  # known after the last round
 
     def median(self, figure: Callable[[Spent], float]) -> float:
         return statistics.median(map(figure, self.spent))
@@ -105,7 +105,7 @@ def report(
     config: BenchConfig,
     title: str,
     columns: Mapping[str, str],
-    result: dict[str, Any],
+    result: Facts,
     *,
     notes: Iterable[str] = (),
     skipped: Iterable[str] = (),

@@ -1,7 +1,6 @@
 """Environments that runners are measured with: one for each way in which they are slow."""
 
 import time
-from typing import Any
 
 import gymnasium
 import numpy as np
@@ -21,7 +20,7 @@ Step = tuple[Obs, float, bool, bool, Info]
 class Nothing(gymnasium.Env[Obs, np.int64]):
     """Does nothing, and never ends: what is left is the runner."""
 
-    observation_space: Any = spaces.Box(-1, 1, (52,), np.float32)
+    observation_space: spaces.Box = spaces.Box(-1, 1, (52,), np.float32)
     action_space = spaces.Discrete(145)
     metadata: Info = {"render_modes": []}  # noqa: RUF012
 
@@ -83,7 +82,7 @@ class Signals(Nothing):
     A step takes two milliseconds of Python.
     """
 
-    observation_space: Any = spaces.Box(0, 1, (4,), np.float32)
+    observation_space: spaces.Box = spaces.Box(0, 1, (4,), np.float32)
     action_space = spaces.Discrete(4)
     length, work_ms = 20, 2.0
 

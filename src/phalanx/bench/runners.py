@@ -11,6 +11,7 @@ from phalanx.bench.stepping import our_pool, program, training
 from phalanx.cage2 import cyborg
 from phalanx.envs import Pool
 from phalanx.envs.factories import AnyEnv, Factory
+from phalanx.files import Facts
 from phalanx.training.config import TrainConfig
 
 OURS, FIRST, FIRST_EIGHTH = "phalanx", "phalanx, first n/4", "phalanx, first n/8"
@@ -221,7 +222,7 @@ def row_of(case: Case) -> dict[str, str | float]:
     }
 
 
-def side_by_side(rows: list[dict[str, Any]]) -> dict[str, float]:
+def side_by_side(rows: list[Facts]) -> dict[str, float]:
     """Ratios of runners that were measured in turn with each other."""
     pairs: dict[str, tuple[float | None, float | None]] = {}
 

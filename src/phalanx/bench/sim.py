@@ -27,6 +27,7 @@ from phalanx.cage2.rules.world import actions_of
 from phalanx.cage2.settings import checked_threads, kinds_of_episodes
 from phalanx.cage2.vector import Cage2VectorEnv
 from phalanx.envs.factories import AnyEnv
+from phalanx.files import Facts
 
 KERNEL, BELIEVING, STEP = "kernel", "kernel, exact belief", "step()"
 SINGLE, ORIGINAL, OWN_RED = "gymnasium.make", "original", "kernel, own attacker"
@@ -58,12 +59,12 @@ def play_kernel(num_envs: int, threads: int, **game: Any) -> Play:
     return lambda actions: batch.team.run(play_turns, batch.turn_arguments(actions, batch.shown))
 
 
-def play_believing(num_envs: int, threads: int, **game: Any) -> Play:
+def play_believing(num_envs: int, threads: int, **game: object) -> Play:
     """The kernel, and the belief of a defender after each turn."""
     return play_kernel(num_envs, threads, observation="belief", **game)
 
 
-def play_own(num_envs: int, threads: int, *, red_agent: str, **game: Any) -> Play:
+def play_own(num_envs: int, threads: int, *, red_agent: str, **game: object) -> Play:
     """The kernel with an attacker of the user's own kind in place of the one that is named."""
     return play_kernel(num_envs, threads, red_agent=meander, **game)
 
@@ -96,7 +97,7 @@ def _play_env(env: AnyEnv) -> Play:
     return play
 
 
-def play_network(scenario: str, num_envs: int, threads: int, **game: Any) -> Play:
+def play_network(scenario: str, num_envs: int, threads: int, **game: object) -> Play:
     """The kernel on other networks."""
     return play_kernel(num_envs, threads, scenario=scenario, **game)
 
@@ -149,7 +150,7 @@ def groups(config: BenchConfig) -> Iterator[list[Case]]:
                 ways.append((OWN_RED, num_envs, 1, "float32"))
             if original:
                 ways.append((ORIGINAL, 1, 1, "int64"))
-        labels: list[dict[str, Any]] = [
+        labels: list[Facts] = [
             {"how": how, "num_envs": size, "threads": n, "red_agent": red_agent, "dtype": dtype}
             for how, size, n, dtype in ways
         ]
@@ -225,7 +226,7 @@ def main(config: BenchConfig) -> int:
     return 0
 
 
-def side_by_side(rows: list[dict[str, Any]]) -> dict[str, float]:
+def side_by_side(rows: list[Facts]) -> dict[str, float]:
     """Ratios of cases that were measured in turn with each other (and of sizes, in one run)."""
 
     def speed(**wanted: object) -> dict[int, float]:

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, closing, contextmanager, nullcont
 from functools import partial
 from itertools import cycle
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from gymnasium import spaces
@@ -23,6 +23,7 @@ from phalanx.bench.spent import Spent, spend
 from phalanx.envs import Pool, make_pool
 from phalanx.envs.factories import Factory
 from phalanx.errors import MissingError
+from phalanx.files import Facts
 from phalanx.stopwatch import LEARNING, LOGGING
 from phalanx.training.config import TrainConfig
 from phalanx.training.folder import RunFolder
@@ -130,7 +131,7 @@ def training(
             wait(getattr(run.source, "_pending", ()))  # samplers ahead would play on
             return spent
 
-        def facts() -> dict[str, Any]:
+        def facts() -> Facts:
             known = {
                 "workers": run.recipe.num_workers,
                 "updates": run.updates,

@@ -196,7 +196,7 @@ class BeliefView:
         states, weights = self.states, self.weights
         hosts = len(self.batch.scenario.hosts)
         sets = {name: weights @ _members(states[name], hosts) for name in SETS_OF_HOSTS}
-        marginals: dict[str, Any] = {
+        marginals: dict[str, object] = {
             "session": sets["sessions"],
             "user": weights @ _members(states["sessions"] & ~states["root"], hosts),
             "root": sets["root"],

@@ -50,6 +50,7 @@ HOW_TO_GET_IT = (
     "pyyaml prettytable paramiko and put cage-challenge-2/CybORG on PYTHONPATH"
 )
 
+Original = Any  # an object of the original's, which has no types
 Result = TypeVar("Result")
 Policy = str | Defender | Callable[[Array], npt.ArrayLike]
 
@@ -117,16 +118,16 @@ class CyborgEnv(gymnasium.Env[Array, npt.ArrayLike]):
         check_attackers(self._scenario, self._weights)
         self.observation_space = spaces.Box(0, 1, (self._history.obs_size,), np.float32)
         self.action_space = spaces.Discrete(self._history.num_actions)
-        self._games: dict[str, Any] = {}
+        self._games: dict[str, Original] = {}
         self._turn = self.horizon
-        self._dice: Any = None
+        self._dice: tuple[object, ...] = ()  # none were rolled yet
 
     def reset(
         self, *, seed: int | None = None, options: Mapping[str, object] | None = None
     ) -> tuple[Array, dict[str, Any]]:
         """Begin an episode; with a seed, the one that `random.seed(seed)` gives in the original."""
         super().reset(seed=seed)
-        if seed is not None or self._dice is None:
+        if seed is not None or not self._dice:
             begin = seed if seed is not None else int(self.np_random.integers(2**63))
             self._dice = random.Random(begin).getstate()
         red, *others = self._weights
@@ -142,7 +143,7 @@ class CyborgEnv(gymnasium.Env[Array, npt.ArrayLike]):
         self._turn = 0
         return self._history.begin()[0], self._info()
 
-    def step(self, action: npt.ArrayLike) -> tuple[Array, float, bool, bool, dict[str, Any]]:
+    def step(self, action: npt.ArrayLike) -> tuple[Array, float, bool, bool, dict[str, object]]:
         if self._turn >= self.horizon:
             raise ResetNeeded("call reset() before step(): no episode has begun, or it is over")
         action = one_action(action, self._history.num_actions)
@@ -162,7 +163,7 @@ class CyborgEnv(gymnasium.Env[Array, npt.ArrayLike]):
         access = np.array([("None", "User", "Privileged").index(row[5]) for row in table], np.uint8)
         return known, scanned, access
 
-    def _info(self) -> dict[str, Any]:
+    def _info(self) -> dict[str, object]:
         return {
             "alert": alert(self._game.get_observation("Blue"), self._scenario.host_names),
             "action_mask": self._history.action_masks()[0].view(np.int8),
@@ -188,7 +189,9 @@ class CyborgEnv(gymnasium.Env[Array, npt.ArrayLike]):
             random.setstate(before)
 
 
-def challenge(red: str | type, scenario: Path | None = None, green: float | None = None) -> Any:
+def challenge(
+    red: str | type, scenario: Path | None = None, green: float | None = None
+) -> Original:
     """The challenge's own wrapper around a game against this red agent, or one of this class;
     Scenario2 if not told.
 
@@ -228,20 +231,20 @@ def green_agent(share: float) -> type:
     return Green
 
 
-def scenario_reader() -> Any:
+def scenario_reader() -> Original:
     """The original's module that reads scenarios and their images."""
     import CybORG.Simulator.SimulationController as reader
 
     return reader
 
 
-def begin(game: Any, seed: int) -> Any:
+def begin(game: Original, seed: int) -> Original:
     """An episode of `challenge` with the dice of a seed; returns its first observation."""
     random.seed(seed)
     return game.reset()
 
 
-def alert(raw: dict[str, Any], hosts: Sequence[str]) -> int:
+def alert(raw: Mapping[str, Original], hosts: Sequence[str]) -> int:
     """The host on which blue's raw observation reports the process of a new shell, or NO_HOST."""
     for key, host in raw.items():
         processes = host.get("Processes", []) if key != "success" else []

@@ -57,7 +57,7 @@ class OwnSimulator(gymnasium.Env[Array, npt.ArrayLike]):
         _bits, info = self._env.reset(seed=seed)
         return self._history.begin()[0], self._info(info)
 
-    def step(self, action: npt.ArrayLike) -> tuple[Array, float, bool, bool, dict[str, Any]]:
+    def step(self, action: npt.ArrayLike) -> tuple[Array, float, bool, bool, dict[str, object]]:
         action = one_action(action)
         bits, reward, terminated, truncated, info = self._env.step(action)
         shown = np.asarray(bits, np.float32).reshape(-1)
@@ -80,7 +80,7 @@ class OwnSimulator(gymnasium.Env[Array, npt.ArrayLike]):
         unknown = np.zeros(NUM_HOSTS, np.uint8)
         return unknown, unknown, (held != 0).astype(np.uint8)
 
-    def _info(self, info: Mapping[str, Any]) -> dict[str, Any]:
+    def _info(self, info: Mapping[str, Any]) -> dict[str, object]:
         return {
             "alert": int(info.get("alert", NO_HOST)),
             "action_mask": self._history.action_masks()[0].view(np.int8),
@@ -98,7 +98,7 @@ def open_own(name: str, green: float | None = None, **shown: Any) -> OwnSimulato
     return OwnSimulator(find_named("--simulator", name), name, **shown)
 
 
-def _taken(make: Callable[..., Any], told: Mapping[str, object]) -> dict[str, object]:
+def _taken(make: Callable[..., object], told: Mapping[str, object]) -> dict[str, object]:
     """Those of the settings that a factory has parameters for."""
     try:
         parameters = inspect.signature(make).parameters.values()

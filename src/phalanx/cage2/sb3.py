@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from phalanx.arrays import Array
 from phalanx.cage2.settings import num_envs_of
-from phalanx.cage2.vector import Cage2VectorEnv
+from phalanx.cage2.vector import Attribute, Cage2VectorEnv
 from phalanx.errors import ConfigError, MissingError
 
 try:
@@ -86,7 +86,7 @@ class Cage2VecEnv(VecEnv):  # type: ignore[misc]
         pictures = self.envs.render() if mode in (None, self.render_mode) else None
         return super().render(mode) if pictures is None else "\n\n".join(pictures)
 
-    def get_attr(self, attr_name: str, indices: Indices = None) -> list[Any]:
+    def get_attr(self, attr_name: str, indices: Indices = None) -> list[Attribute]:
         return self.envs.get_of(attr_name, self._chosen(indices))
 
     def set_attr(self, attr_name: str, value: object, indices: Indices = None) -> None:
@@ -94,8 +94,12 @@ class Cage2VecEnv(VecEnv):  # type: ignore[misc]
         self.envs.set_of(attr_name, [value] * len(chosen), chosen)
 
     def env_method(
-        self, method_name: str, *method_args: Any, indices: Indices = None, **method_kwargs: Any
-    ) -> list[Any]:
+        self,
+        method_name: str,
+        *method_args: object,
+        indices: Indices = None,
+        **method_kwargs: object,
+    ) -> list[Attribute]:
         chosen = self._chosen(indices)
         return self.envs.call_of(method_name, chosen, *method_args, **method_kwargs)
 

@@ -169,10 +169,10 @@ def rule_set_number(name: str) -> int:
     return RULE_SETS.index(name)
 
 
-def whole(name: str, number: Any, low: int, high: int, wanted: str) -> int:
+def whole(name: str, number: object, low: int, high: int, wanted: str) -> int:
     """A whole number of any kind within its range; `wanted` says which, in words."""
     is_whole = isinstance(number, int | np.integer) and not isinstance(number, bool)
-    if not is_whole or not low <= number <= high:
+    if not isinstance(number, int | np.integer) or not is_whole or not low <= number <= high:
         raise ConfigError(f"{name} must be {wanted}, got {number!r}")
     return int(number)
 

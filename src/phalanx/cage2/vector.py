@@ -33,6 +33,7 @@ BY_NETWORK = (
     "np_random_seed",
 )
 """attributes of the batch that have a row for each network"""
+Attribute = Any  # of whatever name: only who asks for it knows what it is
 SINGLE = {"observation_space": "single_observation_space", "action_space": "single_action_space"}
 METHODS = ("action_masks", "render")
 """methods that give each network its own row, and change nothing"""
@@ -71,7 +72,10 @@ class Cage2VectorEnv(VectorEnv[Array, Array, Array]):
         attributes of your own can be set, one for each network.
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["ansi"], "autoreset_mode": AutoresetMode.SAME_STEP}  # noqa: RUF012
+    metadata: dict[str, object] = {  # noqa: RUF012
+        "render_modes": ["ansi"],
+        "autoreset_mode": AutoresetMode.SAME_STEP,
+    }
 
     def __init__(
         self,
@@ -277,7 +281,7 @@ class Cage2VectorEnv(VectorEnv[Array, Array, Array]):
             self._generators = tuple(np.random.default_rng(seed) for seed in seeds)
         return self._generators
 
-    def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+    def call(self, name: str, *args: object, **kwargs: object) -> tuple[Attribute, ...]:
         """What a method gives for each network ("action_masks", "render"), or an attribute."""
         self._check_open()
         every = range(self.num_envs)
@@ -285,11 +289,11 @@ class Cage2VectorEnv(VectorEnv[Array, Array, Array]):
         is_method = callable(values[0])
         return tuple(self.call_of(name, every, *args, **kwargs) if is_method else values)
 
-    def get_attr(self, name: str) -> tuple[Any, ...]:
+    def get_attr(self, name: str) -> tuple[Attribute, ...]:
         """An attribute of each network: "access", "np_random_seed", or one's own."""
         return self.call(name)
 
-    def set_attr(self, name: str, values: Any) -> None:
+    def set_attr(self, name: str, values: object) -> None:
         """Give each network an attribute of your own: a list has one for each."""
         self._check_open()
         if not isinstance(values, (list, tuple)):
@@ -301,7 +305,7 @@ class Cage2VectorEnv(VectorEnv[Array, Array, Array]):
             )
         self.set_of(name, values, range(self.num_envs))
 
-    def get_of(self, name: str, chosen: Sequence[int]) -> list[Any]:
+    def get_of(self, name: str, chosen: Sequence[int]) -> list[Attribute]:
         """The attribute of each chosen network; what is the same for all is repeated."""
         if name in self._own_attributes:
             return [self._own_attribute(name, i) for i in chosen]
@@ -317,7 +321,7 @@ class Cage2VectorEnv(VectorEnv[Array, Array, Array]):
             return [rows[i] for i in chosen]
         return [value] * len(chosen)
 
-    def set_of(self, name: str, values: Sequence[Any], chosen: Sequence[int]) -> None:
+    def set_of(self, name: str, values: Sequence[Attribute], chosen: Sequence[int]) -> None:
         """Give each chosen network its value of an attribute that the game does not have."""
         for_all = {*chosen} == {*range(self.num_envs)}
         if name == "render_mode" and for_all and len({*values}) == 1:
@@ -330,7 +334,9 @@ class Cage2VectorEnv(VectorEnv[Array, Array, Array]):
             )
         self._own_attributes.setdefault(name, {}).update(zip(chosen, values, strict=True))
 
-    def call_of(self, name: str, chosen: Sequence[int], *args: Any, **kwargs: Any) -> list[Any]:
+    def call_of(
+        self, name: str, chosen: Sequence[int], *args: object, **kwargs: object
+    ) -> list[Attribute]:
         """What a method gives for each chosen network."""
         if name in METHODS:
             rows = getattr(self, name)(*args, **kwargs)

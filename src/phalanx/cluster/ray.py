@@ -14,6 +14,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from types import ModuleType
 from typing import Any, TypeVar
 
 from phalanx.cluster.lifeline import Lifeline
@@ -44,7 +45,7 @@ SOON = {"RAY_NUM_REDIS_GET_RETRIES": "4"}  # seconds in which a cluster must let
 T = TypeVar("T")
 
 
-def import_ray(with_tune: bool = False) -> Any:
+def import_ray(with_tune: bool = False) -> ModuleType:
     """Ray, and Tune with it where it is needed: pandas and pyarrow come along."""
     try:
         with warnings.catch_warnings():
@@ -59,7 +60,7 @@ def import_ray(with_tune: bool = False) -> Any:
 
 
 @contextlib.contextmanager
-def connected(address: str | None, with_tune: bool = False) -> Iterator[Any]:
+def connected(address: str | None, with_tune: bool = False) -> Iterator[ModuleType]:
     """`ray`, connected; nothing of it is left running, and its temporary files are removed.
 
     address: None (our own, on this machine), auto or HOST:PORT. A process that is connected already
@@ -83,7 +84,7 @@ def connected(address: str | None, with_tune: bool = False) -> Iterator[Any]:
 
 
 @contextlib.contextmanager
-def living_ray() -> Iterator[Any]:
+def living_ray() -> Iterator[ModuleType]:
     """Ray, for a few calls; an error if what it runs on is gone.
 
     with living_ray() as ray:
@@ -108,7 +109,7 @@ def check_ray_lives() -> None:
 
 
 def fetch(references: Sequence[object]) -> list[Any]:
-    """What tasks give, when all are done."""
+    """What tasks give, when all are done: whatever they are made to."""
     waiting = list(references)
     while waiting:
         with living_ray() as ray:
@@ -168,7 +169,7 @@ def most_cores() -> int:
     return max(int(node["Resources"].get("CPU", 0)) for node in nodes)
 
 
-def _join(ray: Any, address: str | None, folder: str | None) -> None:
+def _join(ray: ModuleType, address: str | None, folder: str | None) -> None:
     how = {
         "log_to_driver": False,
         "logging_level": logging.CRITICAL,
@@ -193,14 +194,14 @@ def _join(ray: Any, address: str | None, folder: str | None) -> None:
             )
 
 
-def _job_config(ray: Any) -> object:
+def _job_config(ray: ModuleType) -> object:
     """Ray's own lets all workers import from the current folder before all others."""
     config = ray.job_config.JobConfig()
     config._runtime_env_has_working_dir = lambda: True
     return config
 
 
-def _join_at(ray: Any, address: str, how: Mapping[str, object]) -> None:
+def _join_at(ray: ModuleType, address: str, how: Mapping[str, object]) -> None:
     check_that_somebody_listens(address)
     try:
         with warnings.catch_warnings(), _quiet_stderr():
@@ -223,7 +224,7 @@ def _join_at(ray: Any, address: str, how: Mapping[str, object]) -> None:
 
 
 @contextlib.contextmanager
-def _watched(ray: Any, head_away_s: float) -> Iterator[None]:
+def _watched(ray: ModuleType, head_away_s: float) -> Iterator[None]:
     """Let `living_ray` know what our connection depends on."""
     node, before = ray._private.worker._global_node, list(_lifelines)
     if node is not None:  # a client of Ray's, ray://, has none

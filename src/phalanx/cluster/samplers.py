@@ -12,7 +12,6 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +32,7 @@ from phalanx.cluster.ray import (
 )
 from phalanx.envs.faults import Fault, FaultLog
 from phalanx.errors import ConfigError, WorkerError
+from phalanx.files import Facts
 from phalanx.learn.cage2.collect import Shaping
 from phalanx.learn.rollout import Rollout, Stopped, side_by_side
 from phalanx.stopwatch import COPYING, WAITING, Stopwatch
@@ -118,13 +118,13 @@ class RemoteSampler:
     """
 
     def __init__(
-        self, actor: Any, index: int, envs: range, references: dict[int, object], log: FaultLog
+        self, actor: object, index: int, envs: range, references: dict[int, object], log: FaultLog
     ) -> None:
         self.actor, self.index, self.envs = actor, index, envs
         self._references, self._log = references, log
         self.version = 0
         self.running: Array = np.zeros(0)
-        self.facts: dict[str, Any] = {}  # what it says of itself
+        self.facts: Facts = {}  # what it says of itself
         self._down_since: float | None = None
         self._reference: object = None
         self._pending: object = None

@@ -8,11 +8,11 @@ import signal
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import FrameType
-from typing import Any, NamedTuple
+from types import FrameType, ModuleType
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from phalanx.cluster.ray import (
 )
 from phalanx.cluster.sweep_config import SweepConfig, Trial
 from phalanx.errors import ConfigError, RunError, WorkerError
-from phalanx.files import write_json, write_text
+from phalanx.files import Facts, write_json, write_text
 from phalanx.machine import describe_hardware, describe_versions
 from phalanx.statistics import interval
 from phalanx.training.loop import train
@@ -155,7 +155,7 @@ def over_seeds(outcomes: Sequence[Outcome]) -> tuple[float | None, float | None]
         return None, None
     if len(known) == 1:
         return known[0].mean, known[0].half_width
-    over = interval([outcome.mean for outcome in known])
+    over = interval([outcome.mean for outcome in known if outcome.mean is not None])
     return over["mean"], over["high"] - over["mean"]
 
 
@@ -190,7 +190,7 @@ def sweep(config: SweepConfig, heard: Callable[[Sweep], None] = lambda swept: No
     return swept
 
 
-def _tuner(tune: Any, swept: Sweep, desk: Path) -> Any:
+def _tuner(tune: ModuleType, swept: Sweep, desk: Path) -> Any:
     config = swept.config
     trials = [
         trial._replace(config=replace(trial.config, output_dir=trial.path.parent.absolute()))
@@ -249,6 +249,13 @@ def _keep(story: str, path: Path) -> None:
         (path / "error.txt").write_text(story)
 
 
+class TuneTrial(Protocol):
+    """What we look at of a trial of Tune's."""
+
+    config: Mapping[str, int]
+    error_file: str | None
+
+
 def _watcher(tune: Any, swept: Sweep) -> Any:
     """What Tune tells of its trials, written into `swept`."""
 
@@ -266,11 +273,13 @@ def _watcher(tune: Any, swept: Sweep) -> Any:
                 self.swept.lost = error
                 raise _StopNow from None
 
-        def on_trial_start(self, *, trial: Any, **_unused_rest: object) -> None:
+        def on_trial_start(self, *, trial: TuneTrial, **_unused_rest: object) -> None:
             self.swept.running.add(trial.config["trial"])
             self.swept.heard(self.swept)
 
-        def on_trial_result(self, *, trial: Any, result: Any, **_unused_rest: object) -> None:
+        def on_trial_result(
+            self, *, trial: TuneTrial, result: Facts, **_unused_rest: object
+        ) -> None:
             number = trial.config["trial"]
             if "outcome" in result:
                 self.swept.record(number, Outcome(**result["outcome"]))
@@ -278,7 +287,7 @@ def _watcher(tune: Any, swept: Sweep) -> Any:
                 self.swept.progress[number] = result.get("progress", 0.0)
                 self.swept.heard(self.swept)
 
-        def on_trial_error(self, *, trial: Any, **_unused_rest: object) -> None:
+        def on_trial_error(self, *, trial: TuneTrial, **_unused_rest: object) -> None:
             """What a trial could not tell itself, such as that its process was killed."""
             number = trial.config["trial"]
             path = self.swept.config.trials[number].path

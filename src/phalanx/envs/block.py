@@ -18,7 +18,7 @@ from gymnasium.vector import AutoresetMode
 
 from phalanx.envs.factories import AnyEnv, Factory, build, close_in_time
 from phalanx.envs.faults import Fault, failed_env
-from phalanx.envs.layout import Layout, WrongValue
+from phalanx.envs.layout import Layout, Value, WrongValue
 from phalanx.envs.shared_memory import (
     BEGIN,
     IDLE,
@@ -37,9 +37,9 @@ from phalanx.envs.shared_memory import (
 )
 from phalanx.errors import ConfigError
 
-Obs = Any  # as the space of an environment has it
-Action = Any
-Info = dict[str, Any]
+Obs = Value
+Action = Value
+Info = dict[str, Value]
 Step = tuple[Obs, float, bool, bool, Info]
 
 
@@ -72,7 +72,7 @@ class Block(ABC):
         self.infos: dict[int, Info] = {}
         """what the environments told in the rows that were not yet fetched"""
         self.envs: dict[int, AnyEnv] = {}
-        self._steps: dict[int, Callable[[Action], Any]] = {}
+        self._steps: dict[int, Callable[[Action], Value]] = {}
         for i in indices:
             self._now[worker] = i
             self._place(i, self._build(i))

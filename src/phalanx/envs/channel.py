@@ -17,6 +17,9 @@ HEADER = struct.Struct("<Q")
 PIECE = 1 << 20
 
 
+Message = Any  # a word and what goes with it, as the other side has pickled it
+
+
 class Channel:
     """One end of a pair. `send` waits for room; `receive` takes what has arrived whole."""
 
@@ -35,7 +38,7 @@ class Channel:
             packed = cloudpickle.dumps(message)
         self._end.sendall(HEADER.pack(len(packed)) + packed)
 
-    def receive(self) -> list[Any]:
+    def receive(self) -> list[Message]:
         """All messages that are there, without waiting. A message cut off by a death is dropped."""
         while not self.closed and (DONT_WAIT or select.select([self._end], [], [], 0)[0]):
             try:
@@ -48,7 +51,7 @@ class Channel:
             self._buffer += piece
         return self._whole()
 
-    def receive_one(self) -> Any:
+    def receive_one(self) -> Message:
         """Wait for the next message."""
         while not (messages := self._whole(1)):
             piece = self._end.recv(PIECE)
@@ -57,8 +60,8 @@ class Channel:
             self._buffer += piece
         return messages[0]
 
-    def _whole(self, most: int | None = None) -> list[Any]:
-        messages: list[Any] = []
+    def _whole(self, most: int | None = None) -> list[Message]:
+        messages: list[Message] = []
         start = 0
         while len(self._buffer) - start >= HEADER.size and len(messages) != most:
             (size,) = HEADER.unpack_from(self._buffer, start)

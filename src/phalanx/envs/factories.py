@@ -18,7 +18,7 @@ from phalanx.errors import ConfigError
 from phalanx.importing import GIVEN, import_from
 from phalanx.system import UNIX
 
-AnyEnv = Env[Any, Any]
+AnyEnv = Env[Any, Any]  # the user's: its spaces are its own
 Factory = Callable[[], AnyEnv]
 EnvSpec = str | Factory | Sequence[Factory]
 

@@ -23,10 +23,10 @@ from phalanx.errors import ActionError
 INT64, UINT64 = np.dtype(np.int64), np.dtype(np.uint64)
 FEW = 32  # so many numbers Python compares faster than numpy
 
-AnySpace = spaces.Space[Any]
-Rows = Any  # the arrays of a space, in its structure: an array, or dicts and tuples of such
+AnySpace = spaces.Space[Any]  # of the user's environment
+Rows = Any  # the arrays of a user's space, in its structure: dicts and tuples, however deep
 Values = dict[int, object]  # of the rows that are known
-Value = Any  # one row of them
+Value = Any  # one row of them, or whatever else an environment gives
 Write = Callable[[int, Value], None]
 Read = Callable[[int], Value]
 Which = Array | slice  # the rows meant
@@ -270,7 +270,7 @@ def _up_to(most: int, values: Array) -> bool:
     return int(np.maximum.reduce(values.view(UINT64))) <= most  # negative ones are very large
 
 
-def _map(function: Callable[..., object], structure: Any, *others: Any) -> Any:
+def _map(function: Callable[..., object], structure: Rows, *others: Rows) -> Rows:
     """The structure with function(leaf, ...) in place of each leaf; others have the same parts."""
     if not isinstance(structure, dict | tuple):
         return function(structure, *others)
@@ -286,7 +286,7 @@ def _parts(
     return structure.items() if isinstance(structure, dict) else enumerate(structure)
 
 
-def _check_parts(structure: Structure, given: Any, what: str, error: type[Exception]) -> None:
+def _check_parts(structure: Structure, given: Value, what: str, error: type[Exception]) -> None:
     """Whether all parts of a structure are there, and no others."""
     if isinstance(structure, Leaf):
         return
@@ -308,7 +308,7 @@ def _writer(structure: Structure, rows: Rows) -> Write:
         return _leaf_writer(structure, rows)
     writers = {k: _writer(part, rows[k]) for k, part in _parts(structure)}
     kind: type = dict if isinstance(structure, dict) else tuple
-    names: Callable[[Any], object] = dict.keys if kind is dict else len
+    names: Callable[[Value], object] = dict.keys if kind is dict else len
     wanted = names(structure)
 
     def write(i: int, value: Value) -> None:

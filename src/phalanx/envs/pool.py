@@ -14,14 +14,14 @@ row waits for more than n_envs / wait_for batches.
 import asyncio
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, Self, TypeVar
+from typing import Literal, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from phalanx.envs.factories import AnyEnv
 from phalanx.envs.faults import Fault, FaultLog, PoolClosed
-from phalanx.envs.layout import AnySpace
+from phalanx.envs.layout import AnySpace, Rows, Value
 from phalanx.envs.processes import CLOSE_S, TICK_S
 from phalanx.envs.received import Quiet, Received, gather, quiet
 from phalanx.envs.serial import Serial
@@ -140,7 +140,7 @@ class Pool:
                 then()
             return self._received(runner, ids, prepared)
 
-    def last_obs(self) -> Any:
+    def last_obs(self) -> Rows:
         """What every environment showed last, copied; only while nothing is under way."""
         with self._at_work:
             self.check_open()
@@ -180,17 +180,17 @@ class Pool:
             runner.arm()
             return None if runner.enough(need) else runner.fileno()
 
-    def row(self, observations: object, i: int) -> Any:
+    def row(self, observations: object, i: int) -> Value:
         """Environment i's of the observations of all, in the structure of the space."""
         return self._traits.observations.row(observations, i, self.n_envs)
 
-    def batch(self, actions: Sequence[object]) -> Any:
+    def batch(self, actions: Sequence[object]) -> Rows:
         """Actions one by one, as `send` takes them."""
         return self._traits.actions.batch(actions)
 
     def call(
         self, name: str, *args: object, env_ids: Sequence[int] | None = None, **kwargs: object
-    ) -> list[Any]:
+    ) -> list[Value]:
         """An attribute, or what a method returns, of each environment; "x=" sets attribute x.
 
         For what happens seldom: it is sent as a message. Only between `recv` and `send`.

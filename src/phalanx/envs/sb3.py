@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +11,7 @@ from gymnasium.vector import AutoresetMode
 from phalanx.arrays import Array
 from phalanx.envs.block import Info
 from phalanx.envs.factories import AnyEnv, Factory, is_wrapped
+from phalanx.envs.layout import Rows, Value
 from phalanx.envs.making import opened
 from phalanx.envs.pool import Pool
 from phalanx.errors import ConfigError, MissingError
@@ -33,7 +33,7 @@ class PoolVecEnv(VecEnv):  # type: ignore[misc]
     settings of `make_pool`, for SB3's make_vec_env(..., vec_env_cls=PoolVecEnv).
     """
 
-    def __init__(self, pool: Pool | Sequence[Factory], **settings: Any) -> None:
+    def __init__(self, pool: Pool | Sequence[Factory], **settings: object) -> None:
         pool = opened(pool, settings, "a VecEnv")
         if pool.autoreset_mode is not AutoresetMode.SAME_STEP:
             raise ConfigError(
@@ -45,7 +45,7 @@ class PoolVecEnv(VecEnv):  # type: ignore[misc]
         super().__init__(pool.n_envs, pool.single_observation_space, pool.single_action_space)
         self.metadata = pool.metadata
 
-    def reset(self) -> Any:
+    def reset(self) -> Rows:
         seeds = self._seeds if any(seed is not None for seed in self._seeds) else None
         self.pool.reset(seeds, options=self._options if any(self._options) else None)
         received = self.pool.recv()
@@ -61,7 +61,7 @@ class PoolVecEnv(VecEnv):  # type: ignore[misc]
             actions = self.pool.batch(list(actions))
         self.pool.send(actions)
 
-    def step_wait(self) -> tuple[Any, Array, Array, list[Info]]:
+    def step_wait(self) -> tuple[Rows, Array, Array, list[Info]]:
         received = self.pool.recv()
         self._masks = received.action_masks
         infos = [dict(info) for info in received.infos or [{}] * self.num_envs]
@@ -111,7 +111,7 @@ class PoolVecEnv(VecEnv):  # type: ignore[misc]
             return [None] * self.num_envs
         return self.pool.call("render")
 
-    def get_attr(self, attr_name: str, indices: Indices = None) -> list[Any]:
+    def get_attr(self, attr_name: str, indices: Indices = None) -> list[Value]:
         return self.pool.call(attr_name, env_ids=self._chosen(indices))
 
     def set_attr(self, attr_name: str, value: object, indices: Indices = None) -> None:
@@ -123,7 +123,7 @@ class PoolVecEnv(VecEnv):  # type: ignore[misc]
         *method_args: object,
         indices: Indices = None,
         **method_kwargs: object,
-    ) -> list[Any]:
+    ) -> list[Value]:
         if method_name == "action_masks" and self._masks is not None:
             return [self._masks[i] for i in self._chosen(indices)]
         return self.pool.call(

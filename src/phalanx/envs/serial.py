@@ -2,13 +2,13 @@
 
 from collections import deque
 from copy import deepcopy
-from typing import Any
 
 import numpy as np
 
 from phalanx.envs.block import Block, Info
 from phalanx.envs.factories import Factory
 from phalanx.envs.faults import Fault, PoolClosed
+from phalanx.envs.layout import Value
 from phalanx.envs.processes import OnFault
 from phalanx.envs.shared_memory import Board, Ints, Options, PoolSetup
 from phalanx.envs.worker import use
@@ -58,7 +58,7 @@ class Serial(Block):
     def read_messages(self, ids: Ints) -> None:
         """Values are on the board already, and faults were told when they happened."""
 
-    def call(self, i: int, name: str, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
+    def call(self, i: int, name: str, args: tuple[object, ...], kwargs: dict[str, object]) -> Value:
         return use(self.envs[i], name, args, kwargs)
 
     def leave(self) -> None:

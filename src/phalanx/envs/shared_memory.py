@@ -15,8 +15,9 @@ from gymnasium.vector import AutoresetMode
 
 from phalanx.arrays import Array
 from phalanx.envs.layout import Layout, Leaf, Objects, Rows
+from phalanx.system import Bytes
 
-Options = dict[str, Any]  # that an environment is reset with
+Options = dict[str, Any]  # that an environment is reset with: as it wants them
 Ints = npt.NDArray[np.int64]
 
 BOOL = np.dtype(np.bool_)
@@ -85,14 +86,14 @@ class Board:
     replaced another: where somebody waits for single rows, they have a ring of their own.
     """
 
-    def __init__(self, setup: PoolSetup, allocate: Callable[[int], Any] = bytearray) -> None:
+    def __init__(self, setup: PoolSetup, allocate: Callable[[int], Bytes] = bytearray) -> None:
         """Lay the arrays out in memory of which allocate(size) gives so many bytes."""
         self.observations, self.action_layout = setup.traits.observations, setup.traits.actions
         self.num_masked = setup.traits.num_masked
         n, w = setup.n_envs, max(setup.num_workers, 1)
         self._n_envs = n
         self._end = 0
-        self._memory: Any = None
+        self._memory: Bytes | None = None
         for lay_out in (False, True):  # first to know the size
             if lay_out:
                 self._memory = allocate(self._end)
@@ -150,7 +151,7 @@ class Board:
         self._end = start + -(-max(size * dtype.itemsize, 1) // CACHE_LINE) * CACHE_LINE
         if self._memory is None:
             return np.empty(0, dtype)
-        return np.frombuffer(self._memory, dtype, size, start).reshape(shape)
+        return np.frombuffer(self._memory, dtype, size, start).reshape(shape)  # type: ignore[arg-type]
 
 
 def seed_of(seed: int, i: int) -> int:
@@ -159,7 +160,10 @@ def seed_of(seed: int, i: int) -> int:
 
 
 def numbers(array: Array) -> Any:
-    """The numbers of an array for single reads and writes, in a third of the array's own time."""
+    """The numbers of an array for single reads and writes, in a third of the array's own time.
+
+    A memoryview of ints or of floats, which types cannot tell apart.
+    """
     return memoryview(array)  # type: ignore[arg-type]
 
 

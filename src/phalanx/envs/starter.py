@@ -18,12 +18,13 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from multiprocessing.context import SpawnProcess
 from types import ModuleType
 from typing import Any
 
 import cloudpickle
 
-from phalanx.envs.channel import Channel
+from phalanx.envs.channel import Channel, Message
 from phalanx.envs.factories import Factory
 from phalanx.errors import ConfigError, WorkerError
 from phalanx.importing import command_for
@@ -164,7 +165,7 @@ class ForkStarter:
                 "it must be importable, or defined where cloudpickle can reach it"
             )
 
-    def _receive(self, timeout_s: float) -> Any:
+    def _receive(self, timeout_s: float) -> Message:
         """What the server says next; None if it says nothing in that time, or is gone."""
         self._control.settimeout(timeout_s)
         try:
@@ -234,7 +235,7 @@ class SpawnStarter:
 
     def __init__(self, factory: bytes, threads: int, _timeout_s: float) -> None:
         self._factory, self._threads = factory, threads
-        self._running: dict[int, Any] = {}  # processes by the number of their worker
+        self._running: dict[int, SpawnProcess] = {}  # processes by the number of their worker
 
     def again(self) -> "SpawnStarter":
         raise AssertionError("there is no process in between that could die")
@@ -267,6 +268,7 @@ class SpawnStarter:
         for worker, process in list(self._running.items()):
             if process.exitcode is not None:
                 del self._running[worker]
+                assert process.pid is not None
                 yield Ended(worker, process.pid, process.exitcode, None)
 
     def kill(self) -> None:

@@ -10,8 +10,10 @@ from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError, ResetNeed
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_differing_spaces, batch_space
 
+from phalanx.arrays import Array
 from phalanx.envs.block import Action, Info, Obs
 from phalanx.envs.factories import AnyEnv, Factory
+from phalanx.envs.layout import Value
 from phalanx.envs.making import opened
 from phalanx.envs.pool import Pool
 from phalanx.envs.received import Received
@@ -22,7 +24,7 @@ Seeds = int | Sequence[int | None] | None
 Step = tuple[Obs, npt.NDArray[np.float64], npt.NDArray[np.bool_], npt.NDArray[np.bool_], Info]
 
 
-class PoolVectorEnv(VectorEnv[Any, Any, Any]):
+class PoolVectorEnv(VectorEnv[Obs, Action, Array]):
     """`PoolVectorEnv(make_pool("CartPole-v1", n_envs=32))`, wherever a VectorEnv is wanted.
 
     Plays as Gymnasium's own vector environments do, in the pool's autoreset mode. Beside their keys
@@ -34,7 +36,7 @@ class PoolVectorEnv(VectorEnv[Any, Any, Any]):
     received: Received
     """all that the pool told of the last step or reset"""
 
-    def __init__(self, pool: Pool | Sequence[Factory], **settings: Any) -> None:
+    def __init__(self, pool: Pool | Sequence[Factory], **settings: object) -> None:
         pool = opened(pool, settings, "a VectorEnv")
         self.pool, self.num_envs = pool, pool.n_envs
         self.autoreset_mode = pool.autoreset_mode
@@ -149,11 +151,11 @@ class PoolVectorEnv(VectorEnv[Any, Any, Any]):
             infos["action_mask"], infos["_action_mask"] = masks, given
         return infos
 
-    def call(self, name: str, *args: object, **kwargs: Any) -> tuple[Any, ...]:
+    def call(self, name: str, *args: object, **kwargs: Any) -> tuple[Value, ...]:
         """An attribute, or what a method returns, of each environment."""
         return tuple(self.pool.call(name, *args, **kwargs))
 
-    def get_attr(self, name: str) -> tuple[Any, ...]:
+    def get_attr(self, name: str) -> tuple[Value, ...]:
         return self.call(name)
 
     def set_attr(self, name: str, values: object) -> None:
@@ -165,7 +167,7 @@ class PoolVectorEnv(VectorEnv[Any, Any, Any]):
         for i, value in enumerate(values):
             self.pool.call(f"{name}=", value, env_ids=[i])
 
-    def render(self) -> tuple[Any, ...]:
+    def render(self) -> tuple[Value, ...]:
         """What each environment renders, in the mode that it was made with."""
         return self.call("render")
 

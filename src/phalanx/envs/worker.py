@@ -5,16 +5,15 @@ import pickle
 import time
 import traceback
 from functools import partial
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from phalanx.envs.block import Block, SpacesDiffer
-from phalanx.envs.channel import Channel
+from phalanx.envs.channel import Channel, Message
 from phalanx.envs.factories import AnyEnv, Factory
 from phalanx.envs.faults import Fault
-from phalanx.envs.layout import Objects
+from phalanx.envs.layout import Objects, Value
 from phalanx.envs.shared_memory import (
     BEGAN,
     CALL,
@@ -158,7 +157,7 @@ class EnvWorker(Block):
     def _report(self, fault: Fault) -> None:
         self._channel.send(("fault", fault))
 
-    def _post(self, kind: str, i: int) -> Any:
+    def _post(self, kind: str, i: int) -> Message:
         """What the caller sent for environment i, by message: before it asked for its row."""
         while (kind, i) not in self._letters:
             *whom, content = self._channel.receive_one()
@@ -181,7 +180,7 @@ class EnvWorker(Block):
         self._channel.send(reply)
 
 
-def use(env: AnyEnv, name: str, args: tuple[Any, ...], kwargs: dict[str, object]) -> Any:
+def use(env: AnyEnv, name: str, args: tuple[Value, ...], kwargs: dict[str, object]) -> Value:
     """An attribute of an environment, or what a method of it returns.
 
     "x=" sets attribute x; "()" gives the environment to a function, args[0].

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from phalanx.envs.block import Info
-from phalanx.envs.layout import Objects
+from phalanx.envs.channel import Message
+from phalanx.envs.layout import Objects, Value
 from phalanx.envs.processes import TICK_S, OnFault, Processes
 from phalanx.envs.shared_memory import (
     CALL,
@@ -56,7 +57,7 @@ class Workers(Processes):
         self._ready: deque[int] = deque()  # fetched, and not yet handed to the caller
         self._broken: set[int] = set()  # in a lost block, and the caller was not told yet
         self._infos: dict[int, Info] = {}
-        self._replies: deque[tuple[bool, Any]] = deque()
+        self._replies: deque[tuple[bool, Value]] = deque()
         self._patience = Patience(self.num_workers / count_cores())
 
     def submit(self, requests: Ints, ids: Ints) -> None:
@@ -158,7 +159,7 @@ class Workers(Processes):
         for worker in sorted(set(self._owner[ids].tolist())):
             self._read(worker)
 
-    def _take(self, kind: str, content: list[Any]) -> None:
+    def _take(self, kind: str, content: list[Message]) -> None:
         if kind == "infos":
             self._infos.update(content[0])
         elif kind == "values":
@@ -184,7 +185,7 @@ class Workers(Processes):
         except ConnectionError:
             pass  # a dead worker answers through its fault
 
-    def call(self, i: int, name: str, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
+    def call(self, i: int, name: str, args: tuple[object, ...], kwargs: dict[str, object]) -> Value:
         """Use an attribute or a method of environment i, in its worker. Nothing may be pending."""
         owner = int(self._owner[i])
         self._post("call", i, (name, args, kwargs))

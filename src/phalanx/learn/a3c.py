@@ -18,8 +18,9 @@ import numpy.typing as npt
 from phalanx.arrays import Arrays
 from phalanx.compiled.rule import kernel
 from phalanx.compiled.team import CACHE_LINE, add
+from phalanx.files import Facts
 from phalanx.learn.ppo import STATS, PPOSettings, Stepper, advantage_rows
-from phalanx.learn.rollout import Facts, Floats, Rollout
+from phalanx.learn.rollout import Floats, Rollout
 from phalanx.system import MemoryFile
 
 Ints = npt.NDArray[np.int64]

@@ -5,15 +5,14 @@ they do not depend on who played. They go out with the weights, and are saved be
 only plays has them as they were saved.
 """
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
 from phalanx.arrays import Array, Arrays
 from phalanx.errors import CheckpointError
+from phalanx.files import Facts
 from phalanx.learn.ppo import Rows, Stepper
-from phalanx.learn.rollout import Actor, Facts, Floats, Rollout, Weights, flat
+from phalanx.learn.rollout import Actor, Floats, Outputs, Rollout, Weights, flat
 
 BOUND = 10.0  # normalised numbers are at most so large
 EPSILON = 1e-8
@@ -83,7 +82,7 @@ class NormalisedActor:
         self.inner.set_weights(learnt)
         self._scale = scale[0], scale[1]
 
-    def forward(self, obs: Array) -> tuple[Any, Floats]:
+    def forward(self, obs: Array) -> tuple[Outputs, Floats]:
         return self.inner.forward(normalised(obs, *self._scale))
 
 

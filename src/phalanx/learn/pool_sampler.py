@@ -20,6 +20,7 @@ from phalanx.errors import WorkerError
 from phalanx.learn.rollout import (
     Actor,
     Floats,
+    Outputs,
     Rollout,
     Stopped,
     Weights,
@@ -188,7 +189,7 @@ class PoolSampler:
         self._free = len(self._column)
         return rollout
 
-    def _act(self, rollout: Rollout, ids: Ints, seen: Any, values: Floats) -> None:
+    def _act(self, rollout: Rollout, ids: Ints, seen: Outputs, values: Floats) -> None:
         """Draw actions for these environments, note them, and send them."""
         if not len(ids):
             return

@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from phalanx.arrays import Array, Arrays
+from phalanx.files import Facts
 from phalanx.learn.returns import gae
-from phalanx.learn.rollout import Facts, Floats, Rollout, Weights, flat
+from phalanx.learn.rollout import Floats, Rollout, Weights, flat
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -11,8 +11,8 @@ from phalanx.envs.faults import Fault
 from phalanx.stopwatch import Stopwatch
 
 PER_COLUMN = ("versions", "next_obs")  # all others are [T, N, ...]
-Facts = dict[str, Any]  # what checkpoints tell besides their arrays
-Weights = Any  # of a learner, as its samplers take them
+Weights = Any  # of a learner, as its samplers take them: an array, or tensors by name
+Outputs = Any  # of a network, as the actor that computed them takes them again
 Floats = npt.NDArray[np.float32]
 
 
@@ -151,7 +151,7 @@ class Actor(Protocol):
         """Observations as they are to be stored and shown to the network."""
         ...
 
-    def forward(self, obs: Array) -> tuple[Any, Floats]:
+    def forward(self, obs: Array) -> tuple[Outputs, Floats]:
         """The network's outputs for prepared observations, and values [rows]."""
         ...
 
@@ -160,11 +160,11 @@ class Actor(Protocol):
         ...
 
     def draw(
-        self, outputs: Any, masks: npt.NDArray[np.bool_], noise: Array
+        self, outputs: Outputs, masks: npt.NDArray[np.bool_], noise: Array
     ) -> tuple[Array, Floats]:
         """Actions and their log-probabilities."""
         ...
 
-    def best(self, outputs: Any, masks: npt.NDArray[np.bool_]) -> Array:
+    def best(self, outputs: Outputs, masks: npt.NDArray[np.bool_]) -> Array:
         """The most likely actions."""
         ...

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from phalanx.cage2.batch import Batch
 from phalanx.cage2.cyborg import CyborgEnv
-from phalanx.cage2.defenders import GREEDY, Defender, Greedy, Reactor
+from phalanx.cage2.defenders import GREEDY, Greedy, Reactor
 from phalanx.cage2.own_simulator import OwnSimulator, open_own
 from phalanx.cage2.referee import Referee
 from phalanx.cage2.rules.scenario import NUM_HOSTS
@@ -19,10 +19,11 @@ from phalanx.cage2.scenario.several import open_scenarios
 from phalanx.cage2.workflow import parse_order
 from phalanx.errors import ConfigError
 from phalanx.learn.cage2.greedy import Played, nothing_played, play_out
+from phalanx.learn.compiled.policy import Policy
 from phalanx.play.evaluate_config import Games
 from phalanx.play.own_defender import OwnDefender
 from phalanx.play.plan import PlanningDefender
-from phalanx.play.players import CHUNK, Player, plays_elsewhere
+from phalanx.play.players import CHUNK, Player, Plays, plays_elsewhere
 from phalanx.play.trained import TrainedDefender
 
 Numbers = npt.NDArray[np.int64]
@@ -31,7 +32,7 @@ Numbers = npt.NDArray[np.int64]
 class InPhalanx(Batch):
     """Episodes side by side."""
 
-    def actions_of(self, defender: Defender | Greedy) -> Numbers:
+    def actions_of(self, defender: Plays) -> Numbers:
         """What a defender does next in each network."""
         if isinstance(defender, Greedy):
             return defender.act_on_truth(self.nets)
@@ -60,7 +61,8 @@ class Elsewhere:
         self.env, self.returns = env, np.zeros(1)
         self.obs, self.info = env.reset(seed=seed)
 
-    def actions_of(self, defender: Defender) -> Numbers:
+    def actions_of(self, defender: Plays) -> Numbers:
+        assert not isinstance(defender, Greedy), "it plays by the true state of phalanx"
         alerts, masks = np.array([self.info["alert"]], np.int8), self.info["action_mask"][None] != 0
         return defender.act(self.obs[None], alerts, masks)
 
@@ -85,9 +87,15 @@ class Begun(NamedTuple):
     """Episodes that are played side by side, just begun, and who plays them."""
 
     chosen: slice  # which of all episodes
-    game: Any  # InPhalanx or Elsewhere
-    defender: Any
+    game: InPhalanx | Elsewhere
+    defender: Plays
     orders: Numbers | None  # that they are to follow
+
+    @property
+    def batch(self) -> InPhalanx:
+        """The game, where no other simulator can be asked for."""
+        assert isinstance(self.game, InPhalanx)
+        return self.game
 
 
 def begin_episodes(
@@ -171,9 +179,9 @@ def play_episodes(
     results = nothing_played(games.episodes, len(horizons))
     for begun in begin_episodes(games, player, red_agent, horizons, orders):
         trained = begun.defender if isinstance(begun.defender, TrainedDefender) else None
-        is_compiled = trained is not None and trained.policy is not None and games.are_compiled
-        if is_compiled and isinstance(begun.game, InPhalanx):
-            some = _play_compiled(begun, games, horizons)
+        policy = None if trained is None or not games.are_compiled else trained.policy
+        if trained is not None and policy is not None and isinstance(begun.game, InPhalanx):
+            some = _play_compiled(begun.game, trained, policy, begun.orders, games, horizons)
         else:
             judges = Judges(begun, games)
             some = _play_turn_by_turn(begun, judges, horizons)
@@ -186,14 +194,20 @@ def play_episodes(
     return results
 
 
-def _play_compiled(begun: Begun, games: Games, horizons: tuple[int, ...]) -> Played:
+def _play_compiled(
+    batch: Batch,
+    trained: TrainedDefender,
+    policy: Policy,
+    orders: Numbers | None,
+    games: Games,
+    horizons: tuple[int, ...],
+) -> Played:
     """Whole episodes in one compiled call."""
-    _chosen, batch, trained, orders = begun
     ascending = tuple(sorted(set(horizons)))
     numbers = np.zeros(batch.num_envs, np.int64) if orders is None else judging(orders, games)
     judged = NO_ORDERS if orders is None else make_orders([0], games.compliance_rule)
     told = trained.told(batch.num_envs, orders)
-    some = play_out(batch, trained.policy, trained.useful, told, judged, numbers, ascending)
+    some = play_out(batch, policy, trained.useful, told, judged, numbers, ascending)
     columns = [ascending.index(horizon) for horizon in horizons]
     return Played(some.returns[:, columns], some.fixes[:, columns], some.compliant[:, columns])
 

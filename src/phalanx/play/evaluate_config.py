@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 from phalanx.agents import AGENTS, agent_path
 from phalanx.cage2.defenders import DEFENDERS, GREEDY
@@ -26,7 +26,7 @@ from phalanx.cage2.settings import (
 )
 from phalanx.cage2.workflow import COMPLIANCE_RULES, parse_order
 from phalanx.errors import ConfigError, choices
-from phalanx.files import check_writable
+from phalanx.files import Facts, check_writable
 from phalanx.importing import place_of
 from phalanx.play.plan_config import PlanConfig, base_of, is_planned
 from phalanx.settings.fields import OrWord, Within, checked, section
@@ -283,7 +283,7 @@ class EvaluateConfig(PlanConfig):
         return found.pop() if len(found) == 1 else otherwise
 
 
-def settings_of(checkpoint: Path) -> dict[str, Any]:
+def settings_of(checkpoint: Path) -> Facts:
     """Those of the run that a checkpoint comes from."""
     return dict(read_facts(checkpoint)[0].get("config", {}))
 

@@ -87,7 +87,7 @@ def record_episodes(
     record = Record(config.horizon, config.episodes, only_network(games.scenario))
     orders = order_numbers(config.workflow or player.workflow, config.episodes)
     for begun in begin_episodes(games, player, red_agent, (config.horizon,), orders):
-        nets = begun.game.nets
+        nets = begun.batch.nets
         for turn in range(config.horizon):
             _record_turn(record, turn, begun)
             played(red_agent, len(nets))
@@ -110,7 +110,7 @@ def only_network(source: str) -> Scenario:
 
 def _record_turn(record: Record, turn: int, begun: Begun) -> None:
     """Play a turn and write down what was true before it and when it was scored."""
-    at, nets = (turn, begun.chosen), begun.game.nets
+    at, nets = (turn, begun.chosen), begun.batch.nets
     actions = begun.game.actions_of(begun.defender)
     acted_upon = np.arange(len(nets)), record.hosts_of(actions)
     record.actions[at], decoys = actions, nets["decoys"][acted_upon]

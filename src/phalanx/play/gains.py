@@ -34,6 +34,6 @@ def paired_gains(cells: Sequence[Cell]) -> tuple[Gain, ...]:
     for (policy, red_agent, workflow), own in rows.items():
         others = rows.get((first, red_agent, workflow), {})
         if policy != first and own.keys() == others.keys():  # else it was interrupted
-            totals = sum(own.values()), sum(others.values())
-            gains.append(Gain(policy, first, red_agent, **interval(totals[0] - totals[1])))
+            gained = np.asarray(sum(own.values()) - sum(others.values()))
+            gains.append(Gain(policy, first, red_agent, **interval(gained)))
     return tuple(gains)

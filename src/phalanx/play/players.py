@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +26,7 @@ from phalanx.training.recipe import Network, find_network
 CHUNK = 4096  # episodes played side by side
 PLANNED_AT_ONCE = 16  # ... if each decision is thousands of games
 Numbers = npt.NDArray[np.int64]
+Plays = Defender | Greedy  # the latter by the true state
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Player:
     """A defender that can begin episodes, and what is known of it."""
 
     name: str
-    begin: Callable[[Sequence[int], int, Numbers | None, bool], Any]
+    begin: Callable[[Sequence[int], int, Numbers | None, bool], Plays]
     """a `Defender` for episodes that begin now, by the seed of what it draws, for how many episodes
     it draws at once, the order of repair that each is told, and whether a policy's actions are
     drawn"""
@@ -185,7 +185,7 @@ def _scripted(
     width: int,
     orders: Numbers | None,
     _sample: bool,
-) -> Defender | Greedy:
+) -> Plays:
     if name.lower() == GREEDY:
         return Greedy(orders)  # type: ignore[arg-type]
     return make_defender(name, seed, width, worlds)

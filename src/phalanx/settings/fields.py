@@ -25,6 +25,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, ClassVar, Protocol, TypeVar, Union
 
 from phalanx.errors import ConfigError, RunError, choices
+from phalanx.files import Facts
 
 LONGEST_TEXT = 10_000
 LONGEST_LIST = 256
@@ -34,7 +35,7 @@ LARGEST = 2**64
 class Dataclass(Protocol):
     """What all settings are."""
 
-    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+    __dataclass_fields__: ClassVar[dict[str, Field[object]]]
 
 
 Made = TypeVar("Made", bound=Dataclass)
@@ -110,7 +111,7 @@ class Only:
     """When a setting has an effect: in words, and as a question to the whole object."""
 
     what: str
-    holds: Callable[[Any], bool]
+    holds: Callable[[Any], bool]  # of any command's settings
 
 
 def section(heading: str, *, rarely: bool = False) -> None:
@@ -151,7 +152,7 @@ def effective(config: Made) -> Made:
     return replace(config, **{name: defaults[name] for name in without_effect(config)})
 
 
-def values_of(config: Dataclass, but: Container[str] = ()) -> dict[str, Any]:
+def values_of(config: Dataclass, but: Container[str] = ()) -> Facts:
     """Settings by name."""
     names = (item.name for item in fields(config) if item.name not in but)
     return {name: getattr(config, name) for name in names}
@@ -260,7 +261,7 @@ def _checked(config: type[Dataclass], name: str, value: Any) -> object:
     return value
 
 
-def kinds_of(hint: object) -> tuple[Any, ...]:
+def kinds_of(hint: object) -> tuple[object, ...]:
     """The types that a value may have."""
     if typing.get_origin(hint) in (Union, UnionType):
         return tuple(kind for kind in typing.get_args(hint) if kind is not NoneType)

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from phalanx.configs import config_path
 from phalanx.errors import ConfigError
+from phalanx.files import Facts
 from phalanx.settings.fields import (
     Dataclass,
     Made,
@@ -112,7 +113,7 @@ def from_flags(config: type[Made], values: Mapping[str, Words]) -> Made:
     return made
 
 
-def from_file(config: type[Dataclass], path: Path) -> dict[str, Any]:
+def from_file(config: type[Dataclass], path: Path) -> Facts:
     """The settings of a YAML file; unknown ones are refused."""
     given: dict[str, object] = {}
     for word, words in read_settings(path).items():

@@ -13,11 +13,12 @@ import traceback
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, SupportsFloat, TypeVar
 
 import gymnasium
 import numpy as np
 
+from phalanx.envs.block import Info, Obs
 from phalanx.envs.channel import Channel
 from phalanx.envs.factories import AnyEnv, factory_of
 from phalanx.envs.faults import Fault
@@ -193,10 +194,10 @@ class Watched(gymnasium.Wrapper[Any, Any, Any, Any]):
         super().__init__(env)
         self._own = own
 
-    def step(self, action: object) -> Any:
+    def step(self, action: object) -> tuple[Obs, SupportsFloat, bool, bool, Info]:
         return self._watched(self.env.step, action)
 
-    def reset(self, **options: object) -> Any:
+    def reset(self, **options: object) -> tuple[Obs, Info]:
         return self._watched(self.env.reset, **options)
 
     def _watched(self, call: Callable[..., T], *given: object, **options: object) -> T:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from phalanx.arrays import Array, Arrays
 from phalanx.arrays_file import ArraysFile, BadArrays, Declared, open_arrays
 from phalanx.cage2.scenario.packed import is_packed
 from phalanx.errors import CheckpointError
-from phalanx.learn.rollout import Facts
+from phalanx.files import Facts
 from phalanx.settings.fields import LONGEST_LIST, LONGEST_TEXT
 from phalanx.training.time_split import is_split
 from phalanx.training.update_record import Episode
@@ -190,8 +190,9 @@ def _is_count(value: object) -> bool:
     return type(value) is int and 0 <= value < 2**62
 
 
-def _is_number(value: Any) -> bool:
-    return type(value) in (int, float) and math.isfinite(value)
+def _is_number(value: object) -> bool:
+    is_plain = type(value) in (int, float)
+    return is_plain and isinstance(value, int | float) and math.isfinite(value)
 
 
 def _is_word(value: object) -> bool:

@@ -24,6 +24,7 @@ from phalanx.cage2.settings import (
 from phalanx.cage2.workflow import ALIGNMENTS, COMPLIANCE_RULES, parse_order
 from phalanx.configs import NO_CONFIG, zoo_path
 from phalanx.errors import ConfigError
+from phalanx.files import Facts
 from phalanx.importing import place_of
 from phalanx.settings.fields import (
     Above,
@@ -326,7 +327,7 @@ class TrainConfig(TeacherConfig):
             )
 
     @staticmethod
-    def own_file(flags: Mapping[str, Any]) -> Path | None:
+    def own_file(flags: Facts) -> Path | None:
         """The file of settings that flags ask for: theirs, or what was tried for their --env."""
         given = flags.get("config")
         if given is not None:

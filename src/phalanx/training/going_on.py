@@ -4,7 +4,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from phalanx.cage2.scenario.names import CAGE2_NAME
-from phalanx.learn.rollout import Facts
+from phalanx.files import Facts
 from phalanx.settings.fields import check_same
 from phalanx.training.config import TrainConfig
 from phalanx.training.teacher_config import TeacherConfig

@@ -3,7 +3,7 @@
 import copy
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -197,7 +197,7 @@ def condition_size(config: TrainConfig) -> int:
     return len(config.condition) + orders_of(config).codes.shape[1]
 
 
-def sampler_options(config: TrainConfig, batch: Batch) -> dict[str, Any]:
+def sampler_options(config: TrainConfig, batch: Batch) -> dict[str, object]:
     return {
         "useful": chosen_actions(config, batch.worlds),
         "condition": np.tile(np.array(config.condition, np.float32), (batch.num_envs, 1)),

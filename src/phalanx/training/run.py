@@ -15,7 +15,8 @@ from phalanx.arrays import Arrays
 from phalanx.cage2.scenario.packed import pack
 from phalanx.envs.faults import Fault
 from phalanx.errors import CheckpointError, RunError
-from phalanx.learn.rollout import Facts, Rollout, columns_of
+from phalanx.files import Facts
+from phalanx.learn.rollout import Rollout, columns_of
 from phalanx.stopwatch import IDLE, LEARNING, LOGGING, WAITING, Stopwatch, difference
 from phalanx.training import checkpoint
 from phalanx.training.config import TrainConfig

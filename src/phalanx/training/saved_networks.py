@@ -13,10 +13,11 @@ from phalanx.arrays_file import Declared
 from phalanx.cage2.scenario.packed import scenario_of
 from phalanx.envs.layout import AnySpace
 from phalanx.errors import CheckpointError
+from phalanx.files import Facts
 from phalanx.learn.compiled.actor import count_outputs
 from phalanx.learn.compiled.mlp import weight_count
 from phalanx.learn.normalise import SEEN
-from phalanx.learn.rollout import Actor, Facts
+from phalanx.learn.rollout import Actor
 from phalanx.training.checkpoint import LEARNT, load_checkpoint, read_facts
 from phalanx.training.config import TrainConfig
 from phalanx.training.on_pool import can_be_compiled, open_networks, sees_normalised

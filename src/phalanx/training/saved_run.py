@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from phalanx.errors import RunError
-from phalanx.files import read_plain
-from phalanx.learn.rollout import Facts
+from phalanx.files import Facts, read_plain
 from phalanx.settings.yaml_file import Words, read_settings
 from phalanx.training.folder import Columns, read_table
 

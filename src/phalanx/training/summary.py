@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from phalanx.learn.rollout import Facts
+from phalanx.files import Facts
 from phalanx.machine import describe_hardware, describe_versions, peak_memory_mb
 from phalanx.statistics import interval
 from phalanx.stopwatch import shares_of

@@ -16,8 +16,10 @@ _ONCE = {"collect": COLLECTING, "learn": LEARNING, "other": LOGGING}  # what par
 Split = dict[str, float]
 
 
-def is_split(value: Any) -> bool:
+def is_split(value: object) -> bool:
     """Whether a checkpoint's seconds are of the parts that there are, or once were."""
+    if not isinstance(value, Mapping):
+        return False
     return set(value) == set(_ONCE) or set(PARTS) <= set(value) <= {*PARTS, COLLECTING}
 
 

@@ -6,7 +6,6 @@ first answer comes soon and gets sharper by asking again.
 """
 
 from threading import Lock
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +13,7 @@ import numpy.typing as npt
 from phalanx.cage2.env import one_action
 from phalanx.cage2.history import History
 from phalanx.cage2.rules.observation import NUM_BITS
+from phalanx.files import Facts
 from phalanx.play.trained import TrainedDefender, load_defender
 from phalanx.play.what_if import LEAST_STATE, Knowledge, Question, WhatIf
 from phalanx.show.replay.policy_view import PolicyView
@@ -77,7 +77,7 @@ class Adviser:
         ranked = np.argsort(-chances, kind="stable")[:LIKELY].tolist()
         return [[a, round(1000 * chances[a])] for a in ranked if round(1000 * chances[a])]
 
-    def ask(self, actions: list[int]) -> dict[str, Any]:
+    def ask(self, actions: list[int]) -> Facts:
         """What these actions would bring if it played on, and its own choice.
 
         Each row: action, mean return to come, its 95 % interval, gain over its own choice, and the

@@ -1,12 +1,12 @@
 """A person's score beside others: the champion on the same dice and on many, and the published."""
 
 from dataclasses import asdict, replace
-from typing import Any
 
 import numpy as np
 
 from phalanx.cage2.rules.scenario import DEFAULT_RULES, PUBLISHED
 from phalanx.cage2.settings import red_agent_weights
+from phalanx.files import Facts
 from phalanx.play.evaluate import evaluate
 from phalanx.ui.advice import CHAMPIONS
 from phalanx.ui.jobs import Tell
@@ -29,7 +29,7 @@ def published(game: LiveGame) -> list[dict[str, object]]:
     ]
 
 
-def beside(game: LiveGame, tell: Tell) -> dict[str, Any]:
+def beside(game: LiveGame, tell: Tell) -> Facts:
     """The champion's games in the same cell; its first has the dice of the person's game."""
     settings, returns = game.settings, list[float]()
     name = CHAMPIONS[settings.rules]

@@ -12,7 +12,7 @@ from urllib.parse import parse_qs
 
 from phalanx.show.drawing.page import asset
 
-Message = MutableMapping[str, Any]  # as ASGI has them
+Message = MutableMapping[str, Any]  # as ASGI has them, for which it has no types
 Scope = Message
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]

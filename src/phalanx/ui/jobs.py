@@ -7,9 +7,9 @@ import traceback
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from phalanx.errors import PhalanxError
+from phalanx.files import Facts
 from phalanx.ui.asked import NotHere, TooMuch
 from phalanx.ui.busy import busy
 
@@ -79,7 +79,7 @@ class Jobs:
             self._changed.notify_all()
         return job
 
-    def facts(self, id: str) -> dict[str, Any]:
+    def facts(self, id: str) -> Facts:
         return self._found(id).facts()
 
     def result(self, id: str) -> object:

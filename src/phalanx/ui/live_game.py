@@ -1,7 +1,6 @@
 """A game that a person plays as the defender: each turn as Gymnasium plays it, and told in full."""
 
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +23,7 @@ from phalanx.cage2.settings import (
     rule_set_number,
     whole,
 )
+from phalanx.files import Facts
 from phalanx.show.replay.trajectory import Recorder
 
 MOST_TURNS = 500  # that anybody would play by hand
@@ -119,7 +119,7 @@ class LiveGame:
         mask: list[bool] = self._env.action_masks().tolist()
         return mask
 
-    def trajectory(self) -> dict[str, Any]:
+    def trajectory(self) -> Facts:
         """The game so far, as the viewer draws it."""
         told = self._recorder.trajectory()
         if not self.is_open:
@@ -144,7 +144,7 @@ class LiveGame:
         self._env.close()
 
 
-def as_shown(play: dict[str, Any], red_agent: str) -> dict[str, object]:
+def as_shown(play: Facts, red_agent: str) -> dict[str, object]:
     """A game without what no defender is shown: the truth, red's moves, why a turn cost something.
 
     What is left: blue's own moves and decoys, the table that blue is shown, what can be concluded
@@ -173,9 +173,9 @@ def as_shown(play: dict[str, Any], red_agent: str) -> dict[str, object]:
     }
 
 
-def _shown_costs(costs: list[list[Any]]) -> list[list[object]]:
+def _shown_costs(costs: list[tuple[str, int, float]]) -> list[object]:
     """Blue's own Restore, and the rest in one sum: what red holds is not told."""
-    own = [cost for cost in costs if cost[0] == "restore"]
+    own: list[object] = [cost for cost in costs if cost[0] == "restore"]
     rest = round(sum(cost[2] for cost in costs if cost[0] != "restore"), 1)
     return [*own, ["red", -1, rest]] if rest else own
 

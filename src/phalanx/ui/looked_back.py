@@ -2,11 +2,11 @@
 
 from contextlib import closing
 from dataclasses import asdict
-from typing import Any
 
 import numpy as np
 
 from phalanx.cage2.batch import Batch
+from phalanx.files import Facts
 from phalanx.play.trained import load_defender
 from phalanx.show.replay.episode import Episode
 from phalanx.show.replay.regret import look_back
@@ -18,7 +18,7 @@ GAMES = 200
 ROUNDS = {"trying actions": 0.1, "settling": 0.8}  # where each begins, of all
 
 
-def looked_back(game: LiveGame, tell: Tell) -> dict[str, Any]:
+def looked_back(game: LiveGame, tell: Tell) -> Facts:
     """The game as a trajectory with the champion's view of every turn, and games from there."""
     settings = game.settings
     champion = load_defender(CHAMPIONS[settings.rules])

@@ -6,8 +6,8 @@ no link is followed, neither to a folder nor to a file of a run.
 
 import time
 from pathlib import Path
-from typing import Any
 
+from phalanx.files import Facts
 from phalanx.show.runs.runs import RunRow, find_runs, is_at_work, read_run, read_summary
 from phalanx.show.runs.settings_told import told_settings
 from phalanx.training.folder import MADE, TABLES
@@ -34,7 +34,7 @@ class RunViews:
         rows = [self._row(path) for path in self._found.values()]
         return {"folder": str(self.folder), "runs": [plain(row) for row in rows]}
 
-    def one(self, run: str) -> dict[str, Any]:
+    def one(self, run: str) -> Facts:
         """All that is told of one run."""
         path = self.path_of(run)
         row = self._row(path)

@@ -1,8 +1,8 @@
 """What is true in a game of the original, as numbers: read off its objects, without touching it."""
 
 from collections.abc import Container, Iterable
-from typing import Any
 
+from phalanx.cage2.cyborg import Original
 from phalanx.cage2.rules.red_actions import (
     FIRST_PREFERRED,
     FIRST_SINGLE,
@@ -13,6 +13,7 @@ from phalanx.cage2.rules.red_actions import (
 from phalanx.cage2.rules.scenario import EXPLOIT_PORTS, EXPLOITS, NO_EXPLOIT, NO_HOST
 from phalanx.cage2.scenario.images import ROOTS, SERVICE
 from phalanx.cage2.scenario.plan import GOAL, Scenario
+from phalanx.files import Facts
 
 PROCESS_OF_DECOY = (
     "apache2",
@@ -36,7 +37,7 @@ USER_STUCK, USER_REMOVABLE, ROOT = 1, 2, 3
 class OriginalState:
     """One game of the original, in the challenge's wrapper."""
 
-    def __init__(self, game: Any, scenario: Scenario, is_own: bool = False) -> None:
+    def __init__(self, game: Original, scenario: Scenario, is_own: bool = False) -> None:
         self.is_own = is_own  # whether red is a class of the user's own
         self.names = scenario.host_names
         self.subnets = scenario.subnet_names
@@ -45,7 +46,7 @@ class OriginalState:
     # --- what is true -----------------------------------------------------------------------------
 
     @property
-    def state(self) -> Any:
+    def state(self) -> Original:
         return self.controller.state
 
     @property
@@ -59,16 +60,16 @@ class OriginalState:
         return dict(next(s.sus_pids for s in sessions if hasattr(s, "sus_pids")))
 
     @property
-    def _first(self) -> Any:
+    def _first(self) -> Original:
         """Red's first session, which remembers."""
         return self.state.sessions["Red"][0]
 
-    def _sessions(self, host: str) -> list[Any]:
+    def _sessions(self, host: str) -> list[Original]:
         """Red's sessions on a host, oldest first."""
         numbers = self.state.hosts[host].sessions.get("Red", [])
         return [self.state.sessions["Red"][number] for number in numbers]
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Facts:
         """The whole state, by the names that recordings have for it."""
         space = self.controller.agent_interfaces["Red"].action_space
         address, first = self._address, self._first
@@ -100,7 +101,7 @@ class OriginalState:
     def _has_malware(self, host: str) -> bool:
         return any(file.density >= MALWARE for file in self.state.hosts[host].files)
 
-    def _kind(self, host: str, session: Any) -> int:
+    def _kind(self, host: str, session: Original) -> int:
         if session.username in ROOTS.values():
             return ROOT
         return USER_REMOVABLE if session.pid in self._suspicious.get(host, ()) else USER_STUCK
@@ -109,7 +110,7 @@ class OriginalState:
         processes = [p for p in self.state.hosts[host].processes if p.decoy_type.value]
         return sum({1 << PROCESS_OF_DECOY.index(process.name) for process in processes})
 
-    def _subnets_known(self, space: Any) -> int:
+    def _subnets_known(self, space: Original) -> int:
         cidrs = self.state.subnet_name_to_cidr
         return sum(1 << k for k, name in enumerate(self.subnets) if space.subnet.get(cidrs[name]))
 

@@ -5,13 +5,12 @@ import shutil
 from collections.abc import Callable
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from phalanx.arrays import Array
-from phalanx.cage2.cyborg import begin, challenge, installed_rules, scenario_reader
+from phalanx.arrays import Array, Arrays
+from phalanx.cage2.cyborg import Original, begin, challenge, installed_rules, scenario_reader
 from phalanx.cage2.original_images import own_images
 from phalanx.cage2.rules.red_actions import INVALID
 from phalanx.cage2.rules.scenario import (
@@ -26,6 +25,7 @@ from phalanx.cage2.scenario.attackers import check_attackers
 from phalanx.cage2.scenario.plan import Scenario
 from phalanx.cage2.scenario.read import read_scenario
 from phalanx.errors import ConfigError
+from phalanx.files import Facts
 from phalanx.verify.compared import PID_REUSED
 from phalanx.verify.original_state import OriginalState
 
@@ -75,7 +75,7 @@ def record(
         shutil.copytree(file.parent / "images", out / "images")
     agents = [name] if is_own else list(CHALLENGE_NAMES)
     arrays = _arrays(played) | {"ep_red": np.full(len(played), agents.index(name))}
-    np.savez_compressed(out / f"{name}.npz", **arrays)
+    np.savez_compressed(out / f"{name}.npz", **arrays)  # type: ignore[arg-type]
     codebook = _codebook(scenario, rules, agents) | ({"own_red_agent": name} if is_own else {})
     (out / "codebook.json").write_text(json.dumps(codebook, indent=1) + "\n")
 
@@ -128,8 +128,8 @@ class BluePolicy:
 
 
 def _play(
-    game: Any, scenario: Scenario, policy: BluePolicy, horizon: int, seed: int, is_own: bool
-) -> dict[str, Any]:
+    game: Original, scenario: Scenario, policy: BluePolicy, horizon: int, seed: int, is_own: bool
+) -> Facts:
     """One episode: `st_*` by step, `init_*` as it began."""
     bits = np.asarray(begin(game, seed))
     true = OriginalState(game, scenario, is_own)
@@ -173,7 +173,7 @@ def _play(
     return {**steps, **begun, "ep_seed": seed, "ep_policy": policy.number}
 
 
-def _step(game: Any, action: int, turn: int, is_own: bool) -> Any:
+def _step(game: Original, action: int, turn: int, is_own: bool) -> Original:
     """A turn of the original; what an attacker of the user's own breaks is said in one line."""
     try:
         return game.step(action)
@@ -184,10 +184,10 @@ def _step(game: Any, action: int, turn: int, is_own: bool) -> Any:
         raise ConfigError(f"the original stopped in turn {turn} with {why}") from error
 
 
-def _arrays(played: list[dict[str, Any]]) -> dict[str, Any]:
+def _arrays(played: list[Facts]) -> Arrays:
     """All episodes of a file, one after the other."""
     lengths = [len(one["st_blue"]) for one in played]
-    arrays: dict[str, Any] = {
+    arrays: Arrays = {
         "ep_horizon": np.array(lengths, np.uint16),
         "ep_start": np.cumsum([0, *lengths], dtype=np.int64),
     }

@@ -9,6 +9,7 @@ import yaml
 from phalanx.errors import ConfigError, choices
 from phalanx.files import read_plain
 
+Given = Any  # a value of a YAML file: whoever asks for it checks it
 Meaning = TypeVar("Meaning")
 LARGEST_FILE = 1 << 20  # bytes; Scenario2.yaml has 9,000
 
@@ -19,10 +20,10 @@ class Keys:
     def __init__(self, file: str, where: tuple[str, ...], content: Mapping[str, object]) -> None:
         self.file, self.where, self.content = file, where, content
 
-    def get(self, key: str, unsaid: object = None) -> Any:
+    def get(self, key: str, unsaid: object = None) -> Given:
         return self.content.get(key, unsaid)
 
-    def needed(self, key: str) -> Any:
+    def needed(self, key: str) -> Given:
         if key not in self.content:
             refuse(self, key, "is missing")
         return self.content[key]
@@ -42,7 +43,7 @@ class Keys:
                 refuse(self, f"{key}[{k}]", f"must be a mapping, got {_short(content)}")
             yield Keys(self.file, (*self.where, f"{key}[{k}]"), content)
 
-    def items(self, key: str, unsaid: object = None) -> list[Any]:
+    def items(self, key: str, unsaid: object = None) -> list[Given]:
         """The list under a key."""
         content = self.get(key, unsaid)
         content = self.needed(key) if content is None else content

@@ -9,6 +9,7 @@ from phalanx.cage2.scenario.images import IMAGES, ROOTS, SERVICE
 from phalanx.cage2.scenario.original import GREEN_AGENTS, VALUES
 from phalanx.cage2.scenario.plan import ALL_PORTS, CLOSED, HostPlan, Scenario, Way
 from phalanx.errors import ConfigError
+from phalanx.files import Facts
 
 SERVER = "VeloServer"
 EVERYTHING = {"in": "all", "out": "all"}
@@ -26,7 +27,7 @@ EXPLOIT_ACTIONS = (
 )
 
 
-def in_original_form(scenario: Scenario) -> dict[str, Any]:
+def in_original_form(scenario: Scenario) -> Facts:
     """Agents, Hosts and Subnets, as `yaml.safe_dump` writes them."""
     for verb in scenario.verbs:
         if verb in EXTRA_VERBS:

@@ -7,12 +7,11 @@ import shutil
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from phalanx.cage2.scenario.keys import LARGEST_FILE
 from phalanx.cage2.scenario.names import CAGE2_NAME, give_name, says_all
 from phalanx.errors import ConfigError
-from phalanx.files import read_plain
+from phalanx.files import Facts, read_plain
 
 Packed = dict[str, str]
 MOST_TEXT = 1 << 21  # characters of all files
@@ -87,7 +86,7 @@ def unpack(packed: Mapping[str, str], source: str) -> str:
     return _UNPACKED[mark]
 
 
-def scenario_of(facts: Mapping[str, Any]) -> str:
+def scenario_of(facts: Facts) -> str:
     """The network that a policy was trained on, by the facts of its file."""
     name = facts.get("config", {}).get("scenario", CAGE2_NAME)
     return unpack(facts.get("scenario", {}), str(name))

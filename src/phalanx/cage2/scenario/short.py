@@ -14,7 +14,6 @@ subnets:
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from phalanx.cage2.rules.scenario import ACTION_COSTS, EXTRA_VERBS, Image
 from phalanx.cage2.scenario.images import IMAGES
@@ -103,7 +102,7 @@ def _share(keys: Keys, key: str) -> float:
 
 def _tenths(keys: Keys, key: str, unsaid: float) -> int:
     """A price in whole tenths."""
-    value: Any = keys.get(key, unsaid)
+    value = keys.get(key, unsaid)
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if (
         not is_number

@@ -6,6 +6,7 @@ import numpy.typing as npt
 from phalanx.arrays import Arrays
 from phalanx.compiled.rule import kernel
 from phalanx.compiled.team import ThreadTeam
+from phalanx.files import Facts
 from phalanx.learn.a3c import Shared
 from phalanx.learn.compiled.mlp import Floats
 from phalanx.learn.compiled.policy import Policy
@@ -18,7 +19,7 @@ from phalanx.learn.compiled.slices import (
 )
 from phalanx.learn.compiled.sparse import Lists, room_for_lists
 from phalanx.learn.ppo import ADAM_DECAYS, ADAM_EPSILON, LossSettings, Rows, to_rows
-from phalanx.learn.rollout import Facts, Rollout, flat
+from phalanx.learn.rollout import Rollout, flat
 
 
 @kernel

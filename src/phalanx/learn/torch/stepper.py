@@ -13,9 +13,10 @@ import torch
 from torch import Tensor, nn
 
 from phalanx.arrays import Array, Arrays
+from phalanx.files import Facts
 from phalanx.learn.a3c import Shared
 from phalanx.learn.ppo import ADAM_DECAYS, ADAM_EPSILON, LossSettings, Rows, ppo_loss
-from phalanx.learn.rollout import Facts, Floats, Rollout, flat
+from phalanx.learn.rollout import Floats, Rollout, flat
 from phalanx.learn.torch.heads import Head
 from phalanx.learn.torch.networks import set_weights, weights_of
 

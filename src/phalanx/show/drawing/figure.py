@@ -7,7 +7,7 @@ from typing import Any
 from phalanx.errors import MissingError
 
 Figure = Any  # matplotlib's, which may be missing
-Axes = Any
+Axes = Any  # likewise
 
 # Okabe and Ito's colours, which colour-blind people tell apart too.
 BLUE, VERMILION, YELLOW, GREEN, GREY = "#0072B2", "#D55E00", "#F0E442", "#009E73", "#666666"

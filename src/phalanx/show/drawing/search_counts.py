@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from phalanx.cage2.workflow import NUM_ORDERS, NUM_TYPES, ORDERS
 from phalanx.errors import RunError
+from phalanx.files import Facts
 from phalanx.search.surrogate import Surrogate, Visit
 
 Floats = npt.NDArray[np.float64]
@@ -24,9 +24,9 @@ class Found:
     """What summary.json tells of a search."""
 
     visits: list[Visit]
-    config: dict[str, Any]
+    config: Facts
     winner: int | None
-    confirmed: list[dict[str, Any]]
+    confirmed: list[Facts]
 
     @cached_property
     def beliefs(self) -> Surrogate:

@@ -6,8 +6,9 @@ of one thread (tid) of one process (pid), which have names too.
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from phalanx.files import Facts
 from phalanx.stopwatch import COPYING, WAITING, Stopwatch
 
 MOST_SPANS = 100_000  # some ten megabytes
@@ -52,7 +53,7 @@ class Trace:
         elif self.is_full_at is None:
             self.is_full_at = began - self._began
 
-    def as_events(self) -> dict[str, Any]:
+    def as_events(self) -> Facts:
         """For `json.dumps`."""
         events: list[dict[str, object]] = [
             {"ph": "M", "pid": pid, "tid": 0, "name": "process_name", "args": {"name": name}}

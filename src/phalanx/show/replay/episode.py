@@ -14,7 +14,7 @@ from phalanx.learn.cage2.collect import BLOCK
 from phalanx.play.cells import order_numbers
 from phalanx.play.episodes import Begun, begin_episodes
 from phalanx.play.evaluate_config import Games
-from phalanx.play.players import Player, plays_elsewhere
+from phalanx.play.players import Player, Plays, plays_elsewhere
 from phalanx.play.trained import TrainedDefender
 from phalanx.play.what_if import TrueStates
 from phalanx.show.replay.asked_once import ask_once
@@ -139,7 +139,7 @@ def _play(
     chosen: Chosen,
     played: Callable[[int], None],
 ) -> Episode:
-    batch, defender = begun.game, begun.defender
+    batch, defender = begun.batch, begun.defender
     order = None if begun.orders is None else int(begun.orders[row])
     prior, left_out = prior_told(batch.scenario_of(row), player.prior, own_attackers(batch))
     episode = Episode(
@@ -163,13 +163,13 @@ def _play(
     return episode
 
 
-def _alone(begin: Callable[..., object], number: int) -> Callable[..., object]:
+def _alone(begin: Callable[..., Plays], number: int) -> Callable[..., Plays]:
     """A policy that rounds as in an evaluation, though it plays one of its episodes only.
 
     What a product of matrices gives for a row depends on how many rows there are.
     """
 
-    def begun(*given: object) -> object:
+    def begun(*given: object) -> Plays:
         defender = begin(*given)
         if not isinstance(defender, TrainedDefender) or defender.policy is None:
             return defender

@@ -13,7 +13,7 @@ from phalanx.cage2.scenario.packed import fingerprint
 from phalanx.cage2.settings import is_own
 from phalanx.display import progress_display
 from phalanx.errors import ConfigError
-from phalanx.files import write_text
+from phalanx.files import Facts, write_text
 from phalanx.play.evaluate import entry_of
 from phalanx.play.players import Player, check_there, open_player, remarks
 from phalanx.play.what_if import networks_of
@@ -40,7 +40,7 @@ class Replay:
     episode.trajectory["plays"][0]      # all that the page shows (docs/trajectory.md)
     """
 
-    trajectory: dict[str, Any]
+    trajectory: Facts
     picked: str = ""
     """how it was chosen, in words"""
 

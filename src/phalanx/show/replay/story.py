@@ -1,6 +1,6 @@
 """An episode in a sentence or two: what came of it, and where it went wrong."""
 
-from typing import Any
+from phalanx.files import Facts
 
 CAUSES = {
     "root": "red is root on {host}",
@@ -23,7 +23,7 @@ def headline(play: dict[str, object], scenario: dict[str, object] | None = None)
     return f"{who}, {where}: return {play['return']:.1f}"
 
 
-def what_went_wrong(trajectory: dict[str, Any], play: dict[str, Any]) -> str:
+def what_went_wrong(trajectory: Facts, play: Facts) -> str:
     """The decision that cost most, if games were played to find it; else the turn that did."""
     regrets = play["turns"]["regret"]
     if regrets is None:
@@ -41,7 +41,7 @@ def what_went_wrong(trajectory: dict[str, Any], play: dict[str, Any]) -> str:
     return f"turn {turn + 1}: {action} would have gained {gained:.2f} ± {reach:.2f}{more}"
 
 
-def _costliest(trajectory: dict[str, Any], play: dict[str, Any]) -> str:
+def _costliest(trajectory: Facts, play: Facts) -> str:
     rewards = play["turns"]["reward"]
     worst = min(rewards, default=0.0)
     if not worst:

@@ -1,7 +1,6 @@
 """An episode turn by turn, as numbers and words that a viewer can draw and anybody can read."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +11,7 @@ from phalanx.cage2.rules.world import Worlds
 from phalanx.cage2.scenario.plan import Scenario
 from phalanx.cage2.scenario.read import CAGE2, CAGE2_WORLDS
 from phalanx.cage2.settings import DEFAULT_PRIOR
+from phalanx.files import Facts
 from phalanx.show.replay.blue_belief import BlueBelief
 from phalanx.show.replay.place import Ints, Place
 from phalanx.show.replay.scenario_facts import scenario_facts
@@ -23,6 +23,8 @@ LIKELY = 5  # actions of a policy that are told
 SCAN_SHOWN, EXPLOIT_SHOWN = 1, 3
 BELIEFS = ("session", "root", "attackers", "states", "entropy")
 STATES = ("access", "known", "files", "decoys", "activity", "compromised")
+
+Trajectory = Facts  # or a play of it: docs/trajectory.md says what is in it
 
 
 class Recorder:
@@ -59,7 +61,7 @@ class Recorder:
         self.turns: list[Turn] = []
         self.notes: list[str] = []
         """what is left out of this play, and why: a sentence each"""
-        self.facts: dict[str, Any] = {
+        self.facts: Facts = {
             "policy": policy,
             "attacker": attackers[int(nets["red"][0])],
             "seed": seed,
@@ -70,7 +72,7 @@ class Recorder:
         self._remembered: dict[str, list[list[int]]] = {"scan": [], "exploit": []}
         self._service = ""
         self._belief = None if prior is None else BlueBelief(self.place, self.rules, prior)
-        self._believed: dict[str, Any] = {name: [] for name in BELIEFS} | {"exact": ""}
+        self._believed: Facts = {name: [] for name in BELIEFS} | {"exact": ""}
         self._likely: list[list[list[int]] | None] = []
         self._values: list[float | None] = []
         self._answers: dict[int, tuple[Mapping[str, object], list[float]]] = {}
@@ -147,11 +149,11 @@ class Recorder:
         """Whether green may act, or did in a recorded game."""
         return self.place.green > 0 or any(turn.green != NO_HOST for turn in self.turns)
 
-    def trajectory(self) -> dict[str, Any]:
+    def trajectory(self) -> Trajectory:
         """All that was recorded so far (docs/trajectory.md)."""
         return trajectory_of([self])
 
-    def as_play(self) -> dict[str, Any]:
+    def as_play(self) -> Trajectory:
         """The part of a trajectory that tells of this episode."""
         turns = self.turns
         has_likely = any(one is not None for one in self._likely)
@@ -197,7 +199,7 @@ class Recorder:
         }
 
 
-def trajectory_of(plays: Sequence[Recorder]) -> dict[str, Any]:
+def trajectory_of(plays: Sequence[Recorder]) -> Trajectory:
     """One episode, or two on the same dice."""
     first = plays[0]
     return {

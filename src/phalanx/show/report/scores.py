@@ -6,8 +6,9 @@ from pathlib import Path
 from phalanx.cage2.registration import CAGE2_ENVS
 from phalanx.cage2.rules.scenario import CELLS, DEFAULT_RULES, HORIZONS, PUBLISHED
 from phalanx.errors import PhalanxError
+from phalanx.files import Facts
 from phalanx.show.drawing.markup import Body, Cell, interval_cell, minus, with_interval
-from phalanx.show.runs.runs import Facts, RunRow, read_summary, real, settings_of, whole
+from phalanx.show.runs.runs import RunRow, read_summary, real, settings_of, whole
 from phalanx.training.checkpoint import last_checkpoint
 
 SEED = 1_000_000  # of the dice, the same for all reports; far from any that one trains with

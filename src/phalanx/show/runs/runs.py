@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from phalanx.errors import ConfigError, RunError
-from phalanx.files import open_plain, read_plain
+from phalanx.files import Facts, open_plain, read_plain
 from phalanx.search.config import SEARCH_ONLY
 from phalanx.settings.yaml_file import Words, read_settings
 from phalanx.show.runs.tables import Rows, last_rows, number
@@ -30,7 +30,6 @@ DEEPEST = 4  # folders between that which is looked through and a run
 LARGEST_SUMMARY = 1 << 24  # bytes
 STILL_S = 120.0  # what holds no lock and wrote nothing for so long is gone
 OVER = ("finished", "stopped", "failed")
-Facts = dict[str, Any]
 T = TypeVar("T")
 
 
