@@ -20,6 +20,7 @@ from phalanx.training.config import TrainConfig
 from phalanx.training.loop import train
 from phalanx.training.run import Run
 from tests import odd_envs
+from tests.training.inside import inside
 
 CORRIDOR = "tests.learn.tasks:short_corridor"
 
@@ -96,7 +97,7 @@ def test_continuous_actions_are_learnt_on_shared_torch_weights(tmp_path: Path) -
     run = train(config(tmp_path, env="Pendulum-v1", total_steps=2_000, num_envs=4))
     moved = {row["policy_loss"] for row in rows(tmp_path / "run", "updates")}
     assert len(moved) == len(rows(tmp_path / "run", "updates"))
-    assert run.learner.stepper.steps == run.updates == run.learner.shared.updates
+    assert inside(run.learner).stepper.steps == run.updates == inside(run.learner).shared.updates
 
 
 # --- the books ------------------------------------------------------------------------------------
@@ -118,7 +119,7 @@ def test_the_summary_is_that_of_any_algorithm(tmp_path: Path) -> None:
     assert tables[0] == tables[1]
     assert 4_000 <= run.steps <= 4_000 + 2 * 8 * 8
     assert sum(ours["lag"].values()) * 8 == run.steps
-    assert run.updates == run.learner.shared.updates
+    assert run.updates == inside(run.learner).shared.updates
     episodes = rows(tmp_path / "run", "episodes")
     assert len(episodes) == run.episodes
     assert {int(row["env"]) for row in episodes} <= set(range(8))  # one worker may do it all
@@ -153,7 +154,7 @@ def test_a_stopped_run_is_continued_where_it_was(tmp_path: Path) -> None:
     budget = first.steps + 3_000
     again = train(config(tmp_path, total_steps=budget, resume=tmp_path / "run"))
     assert again.steps >= budget
-    assert again.updates == again.learner.stepper.steps > first.updates
+    assert again.updates == inside(again.learner.stepper).steps > first.updates
     assert int(rows(tmp_path / "run", "updates")[-1]["steps"]) == again.steps
     assert not np.array_equal(again.learner.stepper.weights(), before)
 
@@ -183,7 +184,7 @@ def test_a_killed_or_halted_worker_is_replaced_and_nothing_is_counted_twice(
 
     def kill_one(run: Run) -> None:
         if not killed and run.steps > 1_000:
-            killed.append(run.source.pids[0])
+            killed.append(inside(run.source).pids[0])
             os.kill(killed[0], number)
         # Who is halted is missed only after a second: the other may have spent any budget by then.
         run.enough = number == signal.SIGSTOP and run.faults_recorded > 0
@@ -229,7 +230,7 @@ def test_what_cannot_work_is_refused_in_one_line(
 
 def test_a_loss_that_is_no_number_stops_the_run(tmp_path: Path) -> None:
     def spoil(run: Run) -> None:
-        run.source.shared.weights[:] = np.nan
+        inside(run.source).shared.weights[:] = np.nan
 
     with pytest.raises(Exception, match="that is no number"):
         train(config(tmp_path, total_steps=10**6), on_update=spoil)

@@ -20,6 +20,7 @@ from phalanx.training.on_cage2 import (
 )
 from phalanx.training.recipe import count_threads, is_ahead, open_recipe, settings_of
 from phalanx.training.schedules import entropy_weight_at, learning_rate_at, progress_of
+from tests.training.inside import inside
 
 OTHER: dict[str, Any] = {"env": "CartPole-v1"}
 
@@ -136,7 +137,7 @@ def test_each_algorithm_has_its_learner_and_who_plays_ahead_threads_of_its_own(
 ) -> None:
     recipe = open_recipe(TrainConfig(num_envs=4, num_threads=2, num_samplers=1, **changes))
     learner = recipe.learner
-    assert (learner.stepper.team is recipe.sampler.batch.team) == shares_threads
+    assert (inside(learner.stepper).team is recipe.sampler.batch.team) == shares_threads
     assert type(learner) is kind
     recipe.close()
 

@@ -35,6 +35,7 @@ from phalanx.training.folder import RunFolder
 from phalanx.training.loop import train
 from phalanx.training.recipe import SIZES, find_network
 from phalanx.training.run import Run
+from tests.training.inside import inside
 
 SMALL = {
     "num_envs": 96,
@@ -336,9 +337,9 @@ def test_training_begins_with_the_champion_and_a_fresh_optimiser(tmp_path: Path)
     )
     run = train(config)
     champion, _ = load_checkpoint(AGENTS["champion"])
-    policy = run.learner.stepper.policy
+    policy = inside(run.learner.stepper).policy
     np.testing.assert_allclose(policy.theta, policy.narrowed(champion["theta"]), atol=1e-6)
-    assert 0 < run.learner.stepper.steps < 20  # of this run alone
+    assert 0 < inside(run.learner.stepper).steps < 20  # of this run alone
 
 
 # --- what can go wrong ----------------------------------------------------------------------------
@@ -420,7 +421,7 @@ def test_a_loss_that_is_no_number_stops_the_run_and_keeps_what_was_good(tmp_path
     config = small(tmp_path, "run")
 
     def spoil(run: Run) -> None:
-        run.learner.stepper.policy.theta[:] = np.nan
+        inside(run.learner.stepper).policy.theta[:] = np.nan
 
     with pytest.raises(RunError, match=r"update 2 gave a \w+ that is no number") as told:
         train(config, on_update=spoil)
@@ -432,7 +433,7 @@ def test_a_loss_that_is_no_number_stops_the_run_and_keeps_what_was_good(tmp_path
 def test_a_run_that_failed_names_the_checkpoint_before_and_that_can_be_read(tmp_path: Path) -> None:
     def spoil(run: Run) -> None:
         if run.updates == 2:
-            run.learner.stepper.policy.theta[:] = np.nan
+            inside(run.learner.stepper).policy.theta[:] = np.nan
 
     with pytest.raises(RunError, match=r"last.npz holds the weights of the checkpoint before"):
         train(small(tmp_path, "run", checkpoint_every=1), on_update=spoil)

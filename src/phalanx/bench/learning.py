@@ -34,6 +34,7 @@ from phalanx.compiled.rule import kernel
 from phalanx.compiled.team import Board, ThreadTeam, join, leave, next_piece
 from phalanx.learn.compiled.mlp import Floats, Sizes, fast
 from phalanx.learn.compiled.policy import Policy
+from phalanx.learn.compiled.stepper import CompiledStepper
 from phalanx.machine import count_cores
 from phalanx.training.config import TrainConfig
 from phalanx.training.recipe import choose_num_envs, open_recipe
@@ -96,9 +97,10 @@ def cases_of(what: str) -> list[Case]:
 @contextmanager
 def products(config: TrainConfig, threads: int) -> Iterator[Opened]:
     """Just the matrix products: a forward pass for acting, then the epochs; episodes a second."""
-    policy = open_recipe(replace(config, num_envs=1)).learner.stepper.policy
+    stepper = open_recipe(replace(config, num_envs=1)).learner.stepper
+    assert isinstance(stepper, CompiledStepper)
     with closing(ThreadTeam(threads)) as team:
-        works = [_products(config, policy, team, rows) for rows in PRODUCT_ROWS]
+        works = [_products(config, stepper.policy, team, rows) for rows in PRODUCT_ROWS]
         yield Opened(partial(spend, step=max(works, key=lambda work: spend(0.3, work).speed())))
 
 

@@ -34,6 +34,7 @@ from phalanx.envs.faults import Fault, FaultLog
 from phalanx.errors import ConfigError, WorkerError
 from phalanx.files import Facts
 from phalanx.learn.cage2.collect import Shaping
+from phalanx.learn.ppo import Stepper
 from phalanx.learn.rollout import Rollout, Stopped, side_by_side
 from phalanx.stopwatch import COPYING, WAITING, Stopwatch
 from phalanx.training.config import TrainConfig
@@ -327,6 +328,7 @@ def on_ray(config: TrainConfig, network: Network | None, _first_index: int = 0) 
         unless_open.enter_context(connected(config.ray_address))
         log, orders = FaultLog(config.max_restarts, None), orders_of(config)
         samplers = open_samplers(config, log)
+        stepper: Stepper
         if config.env == "cage2":
             stepper, device = open_stepper(config, network)
         else:

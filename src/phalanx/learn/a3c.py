@@ -77,6 +77,11 @@ class SharedStepper(Stepper, Protocol):
 
     steps: int
 
+    @property
+    def size(self) -> int:
+        """How many weights there are."""
+        ...
+
     def share(self, shared: Shared, bring: bool) -> None: ...
 
 

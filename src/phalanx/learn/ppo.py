@@ -154,6 +154,24 @@ class PPOSettings:
     loss: LossSettings
 
 
+class Learner(Protocol):
+    """What a run asks of its algorithm."""
+
+    @property
+    def stepper(self) -> Stepper: ...
+
+    @property
+    def settings(self) -> PPOSettings: ...
+
+    def update(self, rollout: Rollout, rate: float, entropy_weight: float) -> dict[str, float]:
+        """Learn from a rollout; what is to be reported of that."""
+        ...
+
+    def save(self) -> tuple[Arrays, Facts]: ...
+
+    def load(self, arrays: Arrays, facts: Facts) -> None: ...
+
+
 class PPO:
     """Improves a policy by rollouts: `metrics = learner.update(rollout, rate, entropy_weight)`."""
 

@@ -13,6 +13,7 @@ from phalanx.stopwatch import Stopwatch
 PER_COLUMN = ("versions", "next_obs")  # all others are [T, N, ...]
 Weights = Any  # of a learner, as its samplers take them: an array, or tensors by name
 Outputs = Any  # of a network, as the actor that computed them takes them again
+Shaped = Any  # how the learner's rewards differ from the game's, as its own extension has it
 Floats = npt.NDArray[np.float32]
 
 
@@ -132,7 +133,7 @@ class Sampler(Protocol):
 
     def set_weights(self, weights: Weights, version: int) -> None: ...
 
-    def collect(self, shaping: object) -> Rollout: ...
+    def collect(self, shaping: Shaped) -> Rollout: ...
 
     def save(self) -> Arrays: ...
 

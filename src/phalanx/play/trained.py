@@ -25,6 +25,7 @@ from phalanx.errors import CheckpointError, ConfigError
 from phalanx.learn.compiled.mlp import use_one_thread_per_product
 from phalanx.learn.compiled.policy import Policy
 from phalanx.learn.compiled.stepper import CompiledStepper
+from phalanx.learn.ppo import Stepper
 from phalanx.training.cage2_extension import turn_weights
 from phalanx.training.checkpoint import LEARNT, last_checkpoint, load_checkpoint, read_facts
 from phalanx.training.config import TrainConfig
@@ -50,7 +51,6 @@ from phalanx.trust import check_named
 if TYPE_CHECKING:
     from torch.nn import Module
 
-    from phalanx.learn.torch.stepper import TorchStepper
     from phalanx.training.run import Run
 
 GAME = ("observation", "horizon", "rules", "prior")  # what a policy must be shown as in training
@@ -226,10 +226,10 @@ def load_defender(path: Path | str, network: Network | None = None) -> TrainedDe
 
 def defender_of(run: "Run") -> TrainedDefender:
     """The policy of a run in memory."""
-    stepper = run.learner.stepper
-    if run.config.network == HOSTS:
-        return _sharing(run.config, stepper.module.state_dict(), worlds_of_run(run.config))
-    return _defender(run.config, _networks_of(stepper))
+    networks = _networks_of(run.learner.stepper)
+    if run.config.network == HOSTS and not isinstance(networks, Policy):
+        return _sharing(run.config, networks.state_dict(), worlds_of_run(run.config))
+    return _defender(run.config, networks)
 
 
 def _hosts_defender(
@@ -261,8 +261,13 @@ def _sharing(config: TrainConfig, weights: Mapping[str, object], worlds: Worlds)
 # --- from networks to a defender ------------------------------------------------------------------
 
 
-def _networks_of(stepper: "CompiledStepper | TorchStepper") -> "Policy | Module":
-    return stepper.policy.wide() if isinstance(stepper, CompiledStepper) else stepper.module
+def _networks_of(stepper: Stepper) -> "Policy | Module":
+    if isinstance(stepper, CompiledStepper):
+        return stepper.policy.wide()
+    from phalanx.learn.torch.stepper import TorchStepper
+
+    assert isinstance(stepper, TorchStepper)
+    return stepper.module
 
 
 def _shown_of(config: TrainConfig) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, SupportsFloat, TypeVar
+from typing import Any, SupportsFloat, TypeVar, cast
 
 import gymnasium
 import numpy as np
@@ -25,7 +25,7 @@ from phalanx.envs.faults import Fault
 from phalanx.envs.making import make_pool
 from phalanx.envs.shared_memory import block_of, numbers, seed_of
 from phalanx.errors import PhalanxError, WorkerError
-from phalanx.learn.a3c import A3C, BEATS, BEGIN, EPISODES, STEPS, Shared
+from phalanx.learn.a3c import A3C, BEATS, BEGIN, EPISODES, STEPS, Shared, SharedStepper
 from phalanx.learn.compiled.mlp import use_one_thread_per_product
 from phalanx.learn.compiled.stepper import CompiledStepper
 from phalanx.learn.ppo import PPOSettings
@@ -114,7 +114,9 @@ class Worker:
             stepper = CompiledStepper(
                 stepper.policy, stepper.team, len(block) * config.update_steps
             )
-        self.learner = A3C(stepper, settings_of(PPOSettings, config), self.shared, bring=False)
+        self.learner = A3C(
+            cast(SharedStepper, stepper), settings_of(PPOSettings, config), self.shared, bring=False
+        )
         seeds = [env_seed(config.seed, i, setup.begun) for i in block]
         self.sampler = open_sampler(
             config, pool, actor, seed=seed, env_seeds=seeds, first_env=block.start

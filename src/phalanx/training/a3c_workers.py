@@ -11,6 +11,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import cast
 
 import cloudpickle
 
@@ -24,7 +25,9 @@ from phalanx.errors import ConfigError, WorkerError
 from phalanx.importing import command_for
 from phalanx.learn import a3c
 from phalanx.learn.ppo import PPOSettings
+from phalanx.learn.rollout import Rollout
 from phalanx.machine import count_cores
+from phalanx.stopwatch import Stopwatch
 from phalanx.system import LINUX, kill, unnamed_file
 from phalanx.training.a3c_worker import Setup
 from phalanx.training.config import TrainConfig
@@ -72,9 +75,10 @@ def on_shared_weights(
     theirs = dataclasses.replace(
         config, device="cpu", num_threads=max(1, min(threads, worth_having))
     )
-    _actor, stepper, device = open_networks(
+    _actor, opened, device = open_networks(
         theirs, trial.observations.space, trial.actions.space, network
     )
+    stepper = cast(a3c.SharedStepper, opened)  # nothing is normalised here
     memory_fd = unnamed_file()
     shared = a3c.Shared(memory_fd, stepper.size, num_workers, n_envs)
     learner = a3c.A3C(stepper, settings_of(PPOSettings, config), shared, bring=True)
@@ -82,7 +86,8 @@ def on_shared_weights(
     workers = SharedWorkers(setup, shared, threads)
     note = f"{n_envs} environments; {num_workers} workers on {cores} cores, {threads} threads each"
     config = dataclasses.replace(config, num_envs=n_envs)
-    return Recipe(config, workers, learner, device, threads, note, num_workers=num_workers)
+    parts = workers, learner, device, threads, note
+    return Recipe(config, *parts, num_workers=num_workers, workers=workers)
 
 
 @dataclass
@@ -149,6 +154,12 @@ class SharedWorkers:
             on_failure.pop_all()
         started = Started(worker, process.pid, Channel(ours), words_fd)
         self._running[worker] = Running(process, started, time.monotonic())
+
+    def time_by(self, watch: Stopwatch) -> None:
+        """Each tells its own time, with its updates."""
+
+    def next(self, weights: object, version: int, shaping: object) -> Rollout:
+        raise AssertionError("workers learn from their rollouts themselves; `hear` of it")
 
     @property
     def pids(self) -> list[int]:

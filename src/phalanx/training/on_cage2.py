@@ -22,7 +22,7 @@ from phalanx.cage2.settings import DEFAULT_RED_AGENTS
 from phalanx.cage2.workflow import NUM_ORDERS, parse_order
 from phalanx.compiled.team import ThreadTeam
 from phalanx.errors import ConfigError
-from phalanx.learn.cage2.sampler import Cage2Sampler, CompiledSampler
+from phalanx.learn.cage2.sampler import CompiledSampler
 from phalanx.learn.compiled.policy import Policy
 from phalanx.learn.compiled.stepper import CompiledStepper
 from phalanx.machine import total_memory
@@ -40,6 +40,7 @@ from phalanx.training.recipe import (
 from phalanx.training.scenario_config import HOSTS
 
 if TYPE_CHECKING:
+    from phalanx.learn.cage2.torch_sampler import TorchSampler
     from phalanx.learn.torch.hosts import HostsNetwork
     from phalanx.learn.torch.stepper import TorchStepper
 
@@ -88,7 +89,7 @@ def open_stepper(
 
 def open_sampler(
     config: TrainConfig, batch: Batch, stepper: "CompiledStepper | TorchStepper"
-) -> Cage2Sampler:
+) -> "CompiledSampler | TorchSampler":
     """Who plays, with a copy of the stepper's networks."""
     turns, options = config.update_steps, sampler_options(config, batch)
     if isinstance(stepper, CompiledStepper):

@@ -4,13 +4,14 @@ import copy
 import os
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from gymnasium import spaces
 
 from phalanx.cage2.cyborg import CyborgEnv
 from phalanx.compiled.team import ThreadTeam
+from phalanx.envs.factories import EnvSpec
 from phalanx.envs.layout import AnySpace
 from phalanx.envs.making import make_pool
 from phalanx.envs.pool import Pool
@@ -19,6 +20,7 @@ from phalanx.learn.compiled.policy import Policy
 from phalanx.learn.compiled.stepper import CompiledStepper
 from phalanx.learn.normalise import BOUND, NormalisedActor, NormalisedStepper
 from phalanx.learn.pool_sampler import PoolSampler
+from phalanx.learn.ppo import Stepper
 from phalanx.learn.rollout import Actor
 from phalanx.machine import count_cores
 from phalanx.training.config import TrainConfig
@@ -72,11 +74,11 @@ def open_networks(
     obs_space: AnySpace,
     action_space: AnySpace,
     network: Network | None,
-) -> tuple[Actor, Any, str]:
+) -> tuple[Actor, Stepper, str]:
     """An actor, a stepper, and the device of both."""
     is_normalised, threads = sees_normalised(config, obs_space), count_threads(config)
     actor: Actor
-    stepper: Any  # one that workers can share has more than a `Stepper`
+    stepper: Stepper
     if is_normalised:
         obs_space = spaces.Box(-BOUND, BOUND, obs_space.shape, np.float32)
     shape = obs_space.shape or ()
@@ -155,11 +157,11 @@ def open_pool(config: TrainConfig) -> Pool:
     )
 
 
-def env_of(config: TrainConfig) -> Any:
+def env_of(config: TrainConfig) -> EnvSpec:
     """What the pool is to build."""
     if config.env != "cyborg":
-        return config.env
+        return cast(EnvSpec, config.env)  # what a function builds is tried first
     game = {name: value for name, value in game_of(config).items() if name != "scenario"}
-    factory: Any = partial(CyborgEnv, **game)
-    factory.__qualname__ = config.env
+    factory = partial(CyborgEnv, **game)
+    factory.__qualname__ = config.env  # type: ignore[attr-defined]
     return factory

@@ -1,11 +1,11 @@
 """From settings to who plays, who learns, and where: one builder for each way of running."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -18,16 +18,19 @@ from phalanx.learn.compiled.policy import Policy
 from phalanx.learn.compiled.stepper import CompiledStepper
 from phalanx.learn.impala import Impala, ImpalaSettings
 from phalanx.learn.normalise import Intake, NormalisedStepper, Running
-from phalanx.learn.ppo import PPO, LossSettings, PPOSettings, Stepper
-from phalanx.learn.rollout import Rollout, columns_of, empty_rollout
+from phalanx.learn.ppo import PPO, Learner, LossSettings, PPOSettings, Stepper
+from phalanx.learn.rollout import Rollout, Sampler, columns_of, empty_rollout
 from phalanx.machine import count_cores
 from phalanx.training.config import TrainConfig
 from phalanx.training.extension import Extension
 from phalanx.training.scenario_config import HOSTS
-from phalanx.training.sources import Ahead, InStep
+from phalanx.training.sources import Ahead, InStep, Source, Workers
+
+if TYPE_CHECKING:
+    from torch.nn import Module
 
 Settings = TypeVar("Settings", PPOSettings, ImpalaSettings)
-Network = Callable[[int, int, int], Any]  # (obs_size, truth_size, num_actions) -> torch module
+Network = Callable[[int, int, int], "Module"]  # of obs_size, truth_size, num_actions
 
 # Each takes (config, network, first_index) and is imported when it is needed: Ray may be missing.
 BUILDERS = {
@@ -48,9 +51,9 @@ class Recipe:
 
     config: TrainConfig
     """the settings, with what was left to the environment"""
-    source: Any
+    source: Source
     """where rollouts come from: in step or ahead"""
-    learner: Any
+    learner: Learner
     device: str
     threads: int
     note: str = ""
@@ -59,9 +62,12 @@ class Recipe:
     """what is to be done after the samplers are closed"""
     num_workers: int | None = None
     """processes that step environments, where there are such"""
+    workers: Workers | None = None
+    """the source again, if it learns by itself"""
 
     @property
     def sampler(self) -> Any:
+        """The first, or only one: a `Sampler`, and whatever else one of its kind has."""
         return self.source.samplers[0]
 
     @cached_property
@@ -182,7 +188,7 @@ def compile_networks(config: TrainConfig, stepper: Stepper) -> None:
     _learn(open_learner(config, tried), rollout)
 
 
-def _learn(learner: PPO | Impala, rollout: Rollout) -> None:
+def _learn(learner: Learner, rollout: Rollout) -> None:
     """Also from chosen columns, whose arrays have another layout."""
     for one in (rollout, columns_of(rollout, np.arange(FEW))):
         learner.update(one, 0.0, 0.0)
@@ -223,7 +229,7 @@ def is_ahead(config: TrainConfig) -> bool:
 
 
 def recipe_of(
-    config: TrainConfig, samplers: list[Any], stepper: Stepper, device: str, **others: Any
+    config: TrainConfig, samplers: Sequence[Sampler], stepper: Stepper, device: str, **others: Any
 ) -> Recipe:
     """Samplers that are asked for rollouts, in step or ahead, and a learner that takes them."""
     often = config.sync_every

@@ -53,7 +53,7 @@ class Run(RunTables):
             self.taught = Taught(self.recipe.config, self.recipe.sampler.actions)
         self.config, self.extension = self.recipe.config, self.recipe.extension
         self.source, self.learner = self.recipe.source, self.recipe.learner
-        self.workers = self.source if config.algo == "a3c" else None
+        self.workers = self.recipe.workers
         replayed = config.replay if config.algo == "impala" else 0
         self.replay = Replay(replayed, REPLAYED, np.random.default_rng([config.seed, 3]))
         self._scenario = pack(config.scenario)  # it goes with the policy
@@ -81,6 +81,7 @@ class Run(RunTables):
 
     @property
     def sampler(self) -> Any:
+        """As the recipe has it."""
         return self.recipe.sampler
 
     def __repr__(self) -> str:

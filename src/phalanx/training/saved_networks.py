@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from gymnasium import spaces
@@ -17,6 +16,7 @@ from phalanx.files import Facts
 from phalanx.learn.compiled.actor import count_outputs
 from phalanx.learn.compiled.mlp import weight_count
 from phalanx.learn.normalise import SEEN
+from phalanx.learn.ppo import Stepper
 from phalanx.learn.rollout import Actor
 from phalanx.training.checkpoint import LEARNT, load_checkpoint, read_facts
 from phalanx.training.config import TrainConfig
@@ -57,7 +57,7 @@ def load_networks(
     obs_space: AnySpace,
     action_space: AnySpace,
     network: Network | None,
-) -> tuple[Actor, Any]:
+) -> tuple[Actor, Stepper]:
     """The actor and stepper of a run in worker processes, with what it has learnt."""
     _, declared = read_facts(path)
     config = replace(config, num_threads=1, minibatch_size=MINIBATCH)  # nothing is learnt here

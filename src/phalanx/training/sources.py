@@ -1,15 +1,50 @@
 """Where a learner's rollouts come from: played in step with it, or ahead of it."""
 
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import Any, Protocol
 
 import numpy as np
 
 from phalanx.learn.rollout import Rollout, Sampler, Stopped, columns_of
 from phalanx.stopwatch import COPYING, IDLE, WAITING, Stopwatch
+from phalanx.training.update_record import UpdateRecord
 
 Weights = Callable[[], object]
+
+
+class Source(Protocol):
+    """Who plays for a learner."""
+
+    @property
+    def samplers(self) -> Sequence[Any]:
+        """Each a `Sampler`; what else it has depends on the game."""
+        ...
+
+    def time_by(self, watch: Stopwatch) -> None:
+        """The watch of the thread that calls `next`."""
+
+    def next(self, weights: Weights, version: int, shaping: object) -> Rollout:
+        """The next rollout to learn from."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Workers(Source, Protocol):
+    """Processes that play and learn by themselves, and tell of it: see `a3c_workers.py`."""
+
+    num_workers: int
+    spent: dict[int, Counter[str]]
+
+    def tell_time(self, elapsed_s: float) -> None: ...
+
+    def hear(self) -> list[UpdateRecord]: ...
+
+    def finish(self) -> list[UpdateRecord]: ...
+
+    def go_on_from(self, episodes: int, steps: int) -> None: ...
 
 
 class InStep:
@@ -43,7 +78,7 @@ class Ahead:
     With one sampler its rollouts are one update old; with several, whoever is ready is next.
     """
 
-    def __init__(self, samplers: list[Sampler], sync_every: int = 1) -> None:
+    def __init__(self, samplers: Sequence[Sampler], sync_every: int = 1) -> None:
         self.samplers, self._sync_every = samplers, sync_every
         self._threads = ThreadPoolExecutor(len(samplers), thread_name_prefix="sampler")
         self._pending: dict[Future[Rollout], Sampler] = {}

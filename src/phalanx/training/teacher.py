@@ -16,7 +16,7 @@ from phalanx.cage2.rules.scenario import ACTION_MONITOR, ACTION_SLEEP, NUM_ACTIO
 from phalanx.errors import ConfigError
 from phalanx.importing import GIVEN
 from phalanx.learn.lessons import Lessons, teach
-from phalanx.learn.ppo import PPO
+from phalanx.learn.ppo import Learner
 from phalanx.machine import total_memory
 from phalanx.training.config import TrainConfig
 from phalanx.training.on_cage2 import chosen_actions, policy_sizes
@@ -81,7 +81,9 @@ class Taught:
         self.actions = actions
         self.lessons = watch(self.config, actions).by_output(self.outputs)
 
-    def update(self, learner: PPO, rate: float, progress: float, update: int) -> dict[str, float]:
+    def update(
+        self, learner: Learner, rate: float, progress: float, update: int
+    ) -> dict[str, float]:
         """The steps of one update; what they gave, for updates.csv."""
         c, s = self.config, learner.settings
         assert self.lessons is not None

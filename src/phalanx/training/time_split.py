@@ -3,7 +3,7 @@
 import contextlib
 import time
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from phalanx.errors import PhalanxError
 from phalanx.stopwatch import IDLE, LEARNING, LOGGING, PARTS, SIMULATOR
@@ -73,9 +73,11 @@ def _threads_of(run: "Run") -> Iterator[tuple[str, Split]]:
             yield f"thread {k}", {LEARNING: busy_s}
 
 
-def _helpers_of_sampler(sampler: Any, learners: object, whose: str) -> Iterator[tuple[str, Split]]:
+def _helpers_of_sampler(
+    sampler: object, learners: object, whose: str
+) -> Iterator[tuple[str, Split]]:
     """The threads that play along in the compiled game; if they learn too, what is left is that."""
-    if not hasattr(sampler, "spent_s"):
+    if not hasattr(sampler, "spent_s") or not hasattr(sampler, "batch"):
         return
     team, spent = sampler.batch.team, sampler.spent_s
     for k, busy_s in enumerate(team.busy_s().tolist()[1:], 1):
