@@ -169,7 +169,7 @@ class CyborgEnv(gymnasium.Env[Array, npt.ArrayLike]):
             "action_mask": self._history.action_masks()[0].view(np.int8),
         }
 
-    def _open(self, red: str) -> Any:
+    def _open(self, red: str) -> Original:
         """The original's game against one of its red agents, on this network."""
         if self._source == CAGE2_NAME:
             return challenge(red, green=self._green)

@@ -12,7 +12,7 @@ turn tells is in `Turn`. The scenario's own score goes on being counted: returns
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numba
 from numba.core.errors import NumbaError
@@ -23,6 +23,9 @@ from phalanx.compiled.rule import COMPILED
 from phalanx.errors import ConfigError
 from phalanx.importing import find_named
 
+if TYPE_CHECKING:
+    from phalanx.cage2.attack.attacker import Callback
+
 __all__ = ["OwnReward", "Turn", "count", "has", "reward", "reward_of"]
 
 
@@ -31,7 +34,7 @@ class OwnReward:
 
     def __init__(self, function: Callable[[Turn], float]) -> None:
         self.function, self.name = function, getattr(function, "__name__", repr(function))
-        self._compiled: Any = None
+        self._compiled: Callback | None = None
 
     def __call__(self, turn: Turn) -> float:
         return float(self.function(turn))

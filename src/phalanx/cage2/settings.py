@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -146,8 +145,8 @@ def red_agent_plan(
     return np.full(num_envs, DRAWN, np.uint8), odds, own
 
 
-def _number_of(name: Any, own: tuple[object, ...]) -> int:
-    return FIRST_OWN + own.index(name) if is_own(name) else red_agent_number(name)
+def _number_of(name: object, own: tuple[object, ...]) -> int:
+    return FIRST_OWN + own.index(name) if is_own(name) else red_agent_number(str(name))
 
 
 def red_agents_of(plan: npt.NDArray[np.uint8], odds: npt.NDArray[np.int64]) -> tuple[str, ...]:

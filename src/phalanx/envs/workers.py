@@ -6,10 +6,9 @@ and both are replaced. Each environment of the lost block then gives one row tha
 
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from multiprocessing import TimeoutError as GymnasiumTimeout
-from typing import Any
 
 import numpy as np
 
@@ -32,7 +31,7 @@ from phalanx.envs.waiting import Patience, fence
 from phalanx.envs.worker import between
 from phalanx.errors import PhalanxError, WorkerError
 from phalanx.machine import count_cores
-from phalanx.system import new_bell, new_memory
+from phalanx.system import AnyBell, AnyMemory, new_bell, new_memory
 
 
 class Late(PhalanxError, TimeoutError, GymnasiumTimeout):
@@ -42,8 +41,16 @@ class Late(PhalanxError, TimeoutError, GymnasiumTimeout):
 class Workers(Processes):
     """The workers of a pool, seen on the board. Requests in, numbers of written rows out."""
 
-    def __init__(self, setup: PoolSetup, board: Board, *others: Any) -> None:
-        super().__init__(setup, board, *others)
+    def __init__(
+        self,
+        setup: PoolSetup,
+        board: Board,
+        starter: Starter,
+        memory: AnyMemory,
+        bells: Sequence[AnyBell],
+        on_fault: OnFault,
+    ) -> None:
+        super().__init__(setup, board, starter, memory, bells, on_fault)
         self._sizes = [len(block) for block in self._blocks]
         self._all_workers = range(self.num_workers)
         self._owner = np.repeat(self._all_workers, self._sizes)

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable
-from typing import Any, TypeGuard
+from typing import TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -168,8 +168,10 @@ def _is_factory(given: object, name: str) -> TypeGuard[Callable[[], object]]:
         return inspect.isclass(given)
 
 
-def _parameters(way: Any) -> dict[str, inspect.Parameter]:
+def _parameters(way: object) -> dict[str, inspect.Parameter]:
     """What a function takes; nothing is known of a built-in, nor of what is no function."""
+    if not callable(way):
+        return {}
     try:
         return dict(inspect.signature(way).parameters)
     except (TypeError, ValueError):

@@ -2,19 +2,19 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from phalanx.arrays import Arrays
 from phalanx.cage2.rules.scenario import HORIZONS
-from phalanx.cage2.rules.scoring import FIXES
+from phalanx.cage2.rules.scoring import FIXES, Orders
 from phalanx.cage2.settings import kinds_of_episodes
 from phalanx.cage2.workflow import order_name, parse_order
 from phalanx.learn.cage2.collect import Shaping
 from phalanx.learn.cage2.gate import Gate
-from phalanx.learn.rollout import Rollout
+from phalanx.learn.rollout import Rollout, Sampler
 from phalanx.statistics import interval
 from phalanx.training.config import TrainConfig
 from phalanx.training.extension import Extension
@@ -22,6 +22,12 @@ from phalanx.training.update_record import Episode, mean
 
 COMPLIANCE = ("compliance", "fixes_per_episode", "share_without_fix")
 FIRST_PRICE = 0.1  # `--alignment gate` begins with so much of lambda / 20
+
+
+class Following(Protocol):
+    """A sampler of CAGE-2: its networks follow orders of repair."""
+
+    orders: Orders
 
 
 class Cage2Extension(Extension):
@@ -56,9 +62,9 @@ class Cage2Extension(Extension):
             0.0 if over else config.gamma,
         )
 
-    def before_update(self, samplers: Sequence[Any], progress: float) -> None:
+    def before_update(self, samplers: Sequence[Sampler], progress: float) -> None:
         if self.gate is not None:
-            self.gate.put_into([sampler.orders for sampler in samplers], progress)
+            self.gate.put_into([cast(Following, one).orders for one in samplers], progress)
 
     def after_update(self, rollout: Rollout, progress: float) -> None:
         if self.gate is not None:

@@ -283,7 +283,7 @@ def test_an_attacker_can_be_tried_by_hand() -> None:
 
     assert isinstance(red, Attacker)
     assert red.__doc__ == "Sleeps."
-    assert red(None, None, 1) == 0
+    assert red(None, None, 1) == 0  # type: ignore[arg-type]
 
 
 # --- the examples ---------------------------------------------------------------------------------

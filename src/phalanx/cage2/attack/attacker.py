@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeVar, overload
+from typing import Protocol, TypeVar, overload
 
 import numba
 import numpy as np
@@ -40,6 +40,12 @@ TELLING = (
 """parts of the sentences by which Numba says what is wrong, the clearest first"""
 
 
+class Callback(Protocol):
+    """A function that Numba has compiled for others to call."""
+
+    address: int
+
+
 class Attacker:
     """A function `attack(net, memory, die) -> move`, asked in each turn of each network.
 
@@ -62,9 +68,9 @@ class Attacker:
                 f"{self.place}: the attacker {self.name} takes ({', '.join(parameters)}); "
                 f"it must take ({', '.join(PARAMETERS)})"
             )
-        self._compiled: dict[np.dtype[np.void], Any] = {}
+        self._compiled: dict[np.dtype[np.void], Callback] = {}
 
-    def __call__(self, net: Any, memory: Any, die: int) -> int:
+    def __call__(self, net: View, memory: Memory, die: int) -> int:
         """The move, by plain Python: to try it out."""
         return self.function(net, memory, die)
 
@@ -89,7 +95,7 @@ class Attacker:
             self._compiled[network] = self._compile(network)
         return int(self._compiled[network].address)
 
-    def _compile(self, network: np.dtype[np.void]) -> Any:
+    def _compile(self, network: np.dtype[np.void]) -> Callback:
         view = numba.from_dtype(view_dtype(network))
         attack = numba.njit(self.function, error_model="python", boundscheck=True)
 

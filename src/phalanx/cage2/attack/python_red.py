@@ -6,7 +6,7 @@ It is asked through a callback that stands where compiled code would: kernels se
 import ctypes
 from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv4Network
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -77,10 +77,18 @@ class Addresses:
         return {"System info": {"Hostname": self.names[host], "OSType": self.systems[host]}}
 
 
+class RedAgent(Protocol):
+    """A class of the user's, as the original's agents are."""
+
+    def get_action(
+        self, observation: dict[str, object], action_space: dict[str, object]
+    ) -> object: ...
+
+
 class AgentOfOneNetwork:
     """The user's agent in one episode: what it is told, and its actions as moves."""
 
-    def __init__(self, agent: Any, addresses: Addresses) -> None:
+    def __init__(self, agent: RedAgent, addresses: Addresses) -> None:
         self.agent, self.addresses = agent, addresses
         self.action, self.target, self.sessions = RED_SLEEP, addresses.start, 1
 
@@ -203,8 +211,9 @@ class PythonAttacker:
             try:
                 net = np.frombuffer(ctypes.string_at(place, network.itemsize), network)[0]
                 if place not in agents or net["turn"] == 0:
-                    if place in agents and hasattr(agents[place].agent, "end_episode"):
-                        agents[place].agent.end_episode()
+                    before = agents[place].agent if place in agents else None
+                    if before is not None and hasattr(before, "end_episode"):
+                        before.end_episode()
                     agents[place] = AgentOfOneNetwork(self.make(), plans[int(net["world"])])
                 return agents[place].move(net)
             except Exception as error:  # of the user's code, and none must reach the kernel

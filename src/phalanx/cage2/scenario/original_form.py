@@ -1,7 +1,6 @@
 """A scenario in the original's own format, so that the original can play it."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from phalanx.cage2.rules.red_actions import RED_ACTIONS
 from phalanx.cage2.rules.scenario import ACTION_COSTS, EXTRA_VERBS
@@ -155,7 +154,8 @@ def _value(host: str, tenths: int) -> str:
 
 def _subnet(scenario: Scenario, name: str) -> dict[str, object]:
     members, home = scenario.subnets[name], scenario.subnet_of(scenario.start)
-    way, rules = scenario.ways[name], {"all": dict(EVERYTHING)}
+    way = scenario.ways[name]
+    rules: dict[str, dict[str, object]] = {"all": dict(EVERYTHING)}
     if way == CLOSED:
         rules = {other: dict(EVERYTHING) for other in scenario.subnets if other != home}
     elif way != (ALL_PORTS,):
@@ -163,7 +163,7 @@ def _subnet(scenario: Scenario, name: str) -> dict[str, object]:
     return {"Hosts": list(members), "NACLs": rules, "Size": 2 * len(members)}
 
 
-def _let_in(way: Way) -> Any:
+def _let_in(way: Way) -> object:
     if isinstance(way, str):  # gated
         return "None"
     return [{"PortRange": [r.start, r.stop], "Transport Protocol": "all"} for r in way]

@@ -139,8 +139,8 @@ class CompiledSampler(Cage2Sampler):
     """Plays with compiled networks: a whole rollout is one call per thread."""
 
     def __init__(self, batch: Batch, policy: Policy, turns: int, **options: Any) -> None:
-        sizes: dict[str, Any] = {"truth_size": policy.truth_size, "actions": policy.actions}
-        super().__init__(batch, turns, **sizes, **options)
+        truth_size, actions = policy.truth_size, policy.actions
+        super().__init__(batch, turns, truth_size=truth_size, actions=actions, **options)
         self.policy = policy
         self._spent = np.zeros((batch.team.num_threads, CACHE_LINE), np.int64)  # in ticks
 

@@ -9,7 +9,7 @@ test keeps its level there (tests/show/compare/test_significance.py plays that o
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -91,7 +91,7 @@ def holm(chances: Sequence[float]) -> list[float]:
 # --- of many runs ---------------------------------------------------------------------------------
 
 
-def interquartile_mean(scores: npt.ArrayLike) -> Any:
+def interquartile_mean(scores: npt.ArrayLike) -> Floats:
     """Mean of the middle half: a quarter is left out at either end, in whole numbers of scores.
 
     scores: [n], or [draws, n] for one of each.
@@ -103,7 +103,7 @@ def interquartile_mean(scores: npt.ArrayLike) -> Any:
 
 def probability_of_improvement(
     first: Sequence[npt.ArrayLike], second: Sequence[npt.ArrayLike]
-) -> Any:
+) -> Floats:
     """Chance that a run of the first beats one of the second, mean over tasks; ties count half.
 
     first, second: for each task the scores of the runs, [n], or [draws, n] for one of each. It is
