@@ -48,18 +48,13 @@ SLOW = TrainConfig(
     total_steps=1_000_000_000,
 )
 # Samplers that sleep most of the time, so that two cores can hold many, and a learner that is busy.
-SLEEPY = TrainConfig(
+SLEEPY = replace(
+    SLOW,
     env="phalanx.bench.envs:Sleepy",
-    algo="impala",
-    runner="ray",
-    num_workers=0,
-    update_steps=16,
     num_envs=1,
-    num_samplers=1,
     cpus_per_sampler=0.05,
     hidden=(512, 512),
     replay=16,
-    total_steps=1_000_000_000,
 )
 COUNTS = (1, 2, 4, 8)
 KINDS = (("sampling", "steps", sampling), ("training", "episodes", training))

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from phalanx.cage2.rules.batch_turn import LOG, replay_turn
 from phalanx.cage2.rules.green import green_host
 from phalanx.cage2.rules.network import TRUE, Networks, high_die, low_die, turn_dice
-from phalanx.cage2.rules.red_actions import EXPLOIT, IMPACT, SWEEP
+from phalanx.cage2.rules.red_actions import SWEEP
 from phalanx.cage2.rules.scenario import NO_HOST
 from phalanx.cage2.rules.world import Worlds
 from phalanx.compiled.rule import kernel, records
@@ -56,10 +56,6 @@ class Turn(NamedTuple):
     def costs(self) -> list[tuple[str, int, int]]:
         """Tenths by cause and host (-1: none); they sum to what the turn cost."""
         return self.place.costs(self.action, self.after)
-
-    @property
-    def is_exploit(self) -> bool:
-        return self.move == EXPLOIT or self.move > IMPACT
 
 
 @kernel
