@@ -4,12 +4,21 @@ import ast
 import os
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 PACKAGE = Path(__file__).parent.parent / "src" / "phalanx"
 FILES = sorted(PACKAGE.rglob("*.py"))
+
+
+def module_of(path: Path) -> str:
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts).removesuffix(".__init__")
+
+
+MODULES = {module_of(path): path for path in FILES}
 
 
 def imported(path: Path) -> set[str]:
@@ -92,6 +101,29 @@ def test_rooms_import_only_what_lies_below_them(path: Path) -> None:
     elif room in ROOT:
         ours = {name.split(".")[1] for name in imported(path) if name.startswith("phalanx.")}
         assert ours - {"__version__"} <= ROOT
+
+
+def test_no_files_import_each_other_in_a_circle() -> None:
+    """Also by imports inside functions; what is imported for types alone does not count."""
+    below = {name: imported_to_run(path) & MODULES.keys() for name, path in MODULES.items()}
+    TopologicalSorter(below).prepare()  # a CycleError names them
+
+
+def imported_to_run(path: Path) -> set[str]:
+    """Modules that a file imports outside `if TYPE_CHECKING`; of a package, what is named of it."""
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            node.body = []
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                full = f"{node.module}.{alias.name}"
+                names.add(full if full in MODULES else node.module)
+    return names
 
 
 @pytest.mark.parametrize("room", SHOW_MAY_IMPORT)
