@@ -1,6 +1,6 @@
 """A position: what is left of a network if its true state is known and decoys are free.
 
-What is forgotten has no influence on what comes, or blue chooses it anew in every turn of the
+What is forgotten has no influence on what comes, or blue chooses it again in every turn of the
 relaxed game. Why that can only help blue is in docs/bounds.md.
 """
 

@@ -16,7 +16,7 @@ NEVER = -(2**31)
 
 
 def parse_true_state(mode: str) -> str | int:
-    """`episode_end`, `off`, or after how many turns the state is fetched anew: `exact` is 1."""
+    """`episode_end`, `off`, or after how many turns the state is fetched again: `exact` is 1."""
     if mode in ("episode_end", "off"):
         return mode
     if mode == "exact":

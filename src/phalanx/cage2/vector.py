@@ -50,7 +50,7 @@ class Cage2VectorEnv(VectorEnv[Array, Array, Array]):
 
     seed: the networks' dice are those of (seed, first_index), (seed, first_index + 1), ...; without
         one each batch plays other games. A seed of `reset` is Gymnasium's: see there.
-    red_agent: one of ALL_RED_AGENTS; a mixture drawn anew each episode,
+    red_agent: one of ALL_RED_AGENTS; a mixture drawn in each episode,
         "b_line=0.5,meander=0.5"; or one name per network.
     observation: "bits" (the challenge's 52) or "history" (these and what a defender can remember).
     scenario: "cage2", or a file that says another network (see docs/scenarios.md): 4 bits a host

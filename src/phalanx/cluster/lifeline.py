@@ -75,7 +75,7 @@ def _connect(address: str) -> socket.socket:
     else:
         host, _, port = address.rpartition(":")
         line = socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_S)
-        # A machine that has lost its power says no farewell: ask it, from the fifth second on.
+        # A machine that has lost its power closes nothing: ask it, from the fifth second on.
         line.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for option, seconds in (("TCP_KEEPIDLE", 5), ("TCP_KEEPINTVL", 2), ("TCP_KEEPCNT", 3)):
             if hasattr(socket, option):

@@ -53,7 +53,7 @@ def cleaned_up() -> Iterator[str]:
 
 
 def remove_abandoned(place: str) -> None:
-    """Clean up after those of our own who ended without: nobody holds the lock of their folder."""
+    """Clean up after processes of ours that could not: nobody holds the lock of their folder."""
     for entry in os.scandir(place):
         # What is not ours, is a link, or is locked, is left alone.
         with contextlib.suppress(OSError):
@@ -78,7 +78,7 @@ def clean_up(folder: str) -> None:
 
 
 def main(pid: int, folder: str) -> None:
-    """Wait until process `pid` says farewell, or ends without; then somebody should be told."""
+    """Wait until process `pid` says farewell, or ends without a word; then clean up."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # it ends soon after those who are meant
     poll = select.poll()

@@ -109,7 +109,7 @@ def check_ray_lives() -> None:
 
 
 def fetch(references: Sequence[object]) -> list[Any]:
-    """What tasks give, when all are done: whatever they are made to."""
+    """The results of tasks, of whatever kind, when all are done."""
     waiting = list(references)
     while waiting:
         with living_ray() as ray:
@@ -288,7 +288,7 @@ def _changed(values: MutableMapping[str, T], changes: Mapping[str, T]) -> Iterat
 
 @contextlib.contextmanager
 def _quiet_stderr() -> Iterator[None]:
-    """What Ray's compiled part writes each time that it is turned away."""
+    """Silence what Ray's compiled part writes each time that a cluster refuses it."""
     sys.stderr.flush()
     before, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 2)
@@ -302,7 +302,7 @@ def _quiet_stderr() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _quiet_log() -> Iterator[None]:
-    """Ray's own log and warnings."""
+    """Silence Ray's own log and warnings."""
     log = logging.getLogger("ray")
     before = log.level
     with warnings.catch_warnings():

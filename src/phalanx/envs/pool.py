@@ -254,9 +254,9 @@ class Pool:
         self._log.listen(hook)
 
     def attend(self) -> None:
-        """See to workers that died or hang, without waiting; `recv` does so while it waits.
+        """Deal with workers that died or hang, without waiting; `recv` does so while it waits.
 
-        For who does not call `recv` for long: another thread may call this meanwhile.
+        For callers that do not call `recv` for long: another thread may call this meanwhile.
         """
         if not self._at_work.acquire(blocking=False):
             return

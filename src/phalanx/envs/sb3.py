@@ -131,7 +131,7 @@ class PoolVecEnv(VecEnv):  # type: ignore[misc]
         )
 
     def env_is_wrapped(self, wrapper_class: type, indices: Indices = None) -> list[bool]:
-        """Whether each environment is wrapped so. None needs a Monitor: the pool does its work."""
+        """Whether each environment has this wrapper. None needs a Monitor: the pool is one."""
         return self.pool.apply(is_wrapped, wrapper_class, env_ids=self._chosen(indices))
 
     def _chosen(self, indices: Indices) -> list[int]:

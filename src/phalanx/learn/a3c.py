@@ -66,7 +66,7 @@ class Shared:
 
     @property
     def done(self) -> tuple[int, int, int, float]:
-        """Updates, episodes and steps of the whole run, and its seconds as it last told."""
+        """Updates, episodes and steps of the whole run, and its seconds when it last said so."""
         episodes = self.counters[EPISODES_BEFORE] + self.lines[:, EPISODES].sum()
         steps = self.counters[STEPS_BEFORE] + self.lines[:, STEPS].sum()
         return self.updates, int(episodes), int(steps), float(self.counters[ELAPSED_MS]) / 1000

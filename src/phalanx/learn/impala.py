@@ -2,7 +2,7 @@
 
 V-trace corrects for the difference: values by truncated importance weights ρ and c, the policy's
 gradient by its own ρ and by v of the next state. Loss and steps are those of `ppo.py`, which keep
-the policy near those that act: unbounded, a few steps carry it further than such weights can mend.
+the policy near those that act: without such a bound, a few steps carry it too far to be corrected.
 """
 
 from dataclasses import dataclass

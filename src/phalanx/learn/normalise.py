@@ -1,8 +1,8 @@
 """Observations and rewards on a scale that networks learn from, by what was seen so far.
 
-Statistics are taken in where one learns, from whole rollouts in the order of their environments:
-they do not depend on who played. They go out with the weights, and are saved beside them; whoever
-only plays has them as they were saved.
+The learner updates the statistics, from whole rollouts in the order of their environments: they do
+not depend on who played. They are sent out with the weights and saved beside them; whoever only
+plays uses them as they were saved.
 """
 
 import numpy as np
@@ -69,7 +69,7 @@ def normalised(obs: Array, mean: Floats, factor: Floats) -> Floats:
 
 
 class NormalisedActor:
-    """An actor that is shown normalised observations; what is stored are those that came."""
+    """An actor that is shown normalised observations; rollouts keep the original ones."""
 
     def __init__(self, inner: Actor, shape: tuple[int, ...]) -> None:
         self.inner = inner

@@ -96,7 +96,7 @@ class PoolSampler:
             threading.Thread(target=self._watch, name="workers", daemon=True).start()
 
     def _watch(self) -> None:
-        """See to the workers also while an update takes long: their faults are told at once."""
+        """Look after the workers also during a long update: their faults are reported at once."""
         while not self._closed.wait(WATCH_S):
             self.pool.attend()
 
@@ -197,7 +197,7 @@ class PoolSampler:
         self.watch.switch(POLICY)
         noise = self.actor.noise(self._random, len(ids))
         if self._memory:
-            # As much chance as before in each step, but what is tried lasts for some of them.
+            # As much noise in each step, but that of neighbouring steps is similar.
             noise = self._memory * self._noise[ids] + (1 - self._memory**2) ** 0.5 * noise
             self._noise[ids] = noise
         actions, log_probs = self.actor.draw(seen, masks, noise)
@@ -254,7 +254,7 @@ class PoolSampler:
 
 
 class Scale:
-    """What networks draw as what the environment takes."""
+    """Turns what networks draw into what the environment takes."""
 
     def __init__(self, space: Any) -> None:
         self.space = space

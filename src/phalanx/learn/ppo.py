@@ -59,13 +59,13 @@ def advantage_rows(
 
 
 def normalise(advantages: Floats) -> Floats:
-    with np.errstate(all="ignore"):  # what is no number shows in the loss
+    with np.errstate(all="ignore"):  # NaN shows in the loss
         return (advantages - advantages.mean()) / (advantages.std() + np.float32(1e-8))
 
 
 def explained_variance(targets: Array, values: Array) -> float:
     """How much of the targets' variance the critic explained; 1 is all."""
-    with np.errstate(all="ignore"):  # whoever asked tells what is no number
+    with np.errstate(all="ignore"):  # the caller reports NaN
         return float(1 - np.var(targets - values) / (np.var(targets) + 1e-8))
 
 
@@ -114,7 +114,7 @@ class Stepper(Protocol):
     """Weights, their optimiser, and a way to compute gradients."""
 
     def load_rows(self, rows: Rows) -> None:
-        """Hear what the coming steps are to learn from."""
+        """Take the rows that the coming steps are to learn from."""
 
     def step(
         self, chosen: npt.NDArray[np.int64], loss: LossSettings

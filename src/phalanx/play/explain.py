@@ -98,7 +98,7 @@ def record_episodes(
 
 
 def only_network(source: str) -> Scenario:
-    """The network that is told of, host by host: many at once cannot be."""
+    """The one network whose hosts are explained; many at once are refused."""
     network, *others = open_scenarios(source).members
     if others:
         raise ConfigError(

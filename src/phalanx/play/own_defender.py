@@ -169,7 +169,7 @@ def _is_factory(given: object, name: str) -> TypeGuard[Callable[[], object]]:
 
 
 def _parameters(way: object) -> dict[str, inspect.Parameter]:
-    """What a function takes; nothing is known of a built-in, nor of what is no function."""
+    """The parameters of a function; none for a built-in, or for what is no function."""
     if not callable(way):
         return {}
     try:

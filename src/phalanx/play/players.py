@@ -93,7 +93,7 @@ def check_there(players: Sequence[Player], scenario: str) -> None:
 
 
 def plays_elsewhere(player: Player, scenario: str) -> bool:
-    """Whether it is to play anything but CAGE-2 as it usually is shown."""
+    """Whether it is to play other networks than CAGE-2, or sees them in another way."""
     return (
         scenario != CAGE2_NAME
         or player.scenario not in (None, CAGE2_NAME)

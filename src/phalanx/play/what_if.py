@@ -253,7 +253,7 @@ class WhatIf:
 
 
 def check_askable(defender: TrainedDefender) -> Policy:
-    """The networks of a policy that can plan; refused is what cannot be."""
+    """The networks of a policy that can plan; others are refused."""
     if defender.observation == "truth":
         raise ConfigError(
             "this policy sees the true state, which no defender knows: it cannot plan"

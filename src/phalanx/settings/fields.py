@@ -97,7 +97,7 @@ class OrWord(OneOf):
 
 
 class FolderName:
-    """The name of a folder to be made, not a way to one."""
+    """The name of a folder to be made, not a path to one."""
 
     def check(self, name: str, value: object) -> None:
         if isinstance(value, str) and (value in ("", "..") or Path(value).name != value):

@@ -81,7 +81,7 @@ def flags_of(item: dataclasses.Field[object]) -> tuple[str, ...]:
 
 
 def from_flags(config: type[Made], values: Mapping[str, Words]) -> Made:
-    """The config object of parsed flags; below them those of a file, below these the defaults."""
+    """The config object of parsed flags; they take precedence over a file, and it over defaults."""
     given: dict[str, object] = {}
     flags = {
         name: from_words(config, name, words)

@@ -210,7 +210,7 @@ class Watched(gymnasium.Wrapper[Any, Any, Any, Any]):
 
 
 def env_seed(seed: int, i: int, begun: int) -> int:
-    """That of environment i, wherever it runs; another one in place of a worker that was lost."""
+    """The seed of environment i, wherever it runs; a new one after its worker was lost."""
     return one_seed_of(seed, i, begun) if begun else seed_of(seed, i)
 
 

@@ -166,12 +166,12 @@ class SharedWorkers:
         return [one.process.pid for one in self._running.values()]
 
     def go_on_from(self, episodes: int, steps: int) -> None:
-        """What was done before, by workers that are no more."""
+        """Count on from what earlier workers of this run did."""
         self.shared.counters[a3c.EPISODES_BEFORE] = episodes
         self.shared.counters[a3c.STEPS_BEFORE] = steps
 
     def tell_time(self, elapsed_s: float) -> None:
-        """How long the run has taken, which `--duration` has schedules follow."""
+        """How long the run has taken: with `--duration`, schedules follow it."""
         self.shared.counters[a3c.ELAPSED_MS] = int(1000 * elapsed_s)
 
     def hear(self) -> list[UpdateRecord]:
@@ -180,7 +180,7 @@ class SharedWorkers:
         return self._attend(TICK_S)
 
     def finish(self) -> list[UpdateRecord]:
-        """Let all finish what they are at, if it does not take long; then nobody moves."""
+        """Give all a moment to finish their rollouts, then halt them."""
         self.shared.counters[a3c.STOP] = 1
         records, deadline = [], time.monotonic() + STOP_S
         while any(one.ready and not one.done for one in self._running.values()):
@@ -274,7 +274,7 @@ class SharedWorkers:
             raise ConfigError(one.failure[0])
         if one.failure is not None and one.failure[2]:
             raise WorkerError(one.failure[0])
-        # What it did and did not tell is played again by others.
+        # Steps that it did not report are played again by others.
         own = self.shared.lines[worker]
         own[a3c.STEPS], own[a3c.EPISODES] = self._told[worker]
         own[a3c.BEATS] = 0

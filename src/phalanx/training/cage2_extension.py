@@ -147,7 +147,7 @@ def own_return_in_words(reward: str, episodes: Sequence[Episode]) -> str:
 
 
 def compliance_of(episodes: Sequence[Episode]) -> dict[str, float]:
-    """Compliance pooled over all fixes (no number without one), fixes per episode, share without"""
+    """Compliance pooled over all fixes (NaN if there are none), fixes per episode, share without"""
     if not episodes:
         return dict.fromkeys(COMPLIANCE, math.nan)
     fixes = np.array([episode.fixes for episode in episodes])
@@ -165,7 +165,7 @@ def passes_gate(figures: Mapping[str, Any], config: TrainConfig) -> bool:
     compliance = figures["compliance"]
     if compliance is None or figures["fixes_per_episode"] < config.min_fixes:
         return False
-    return bool(compliance >= config.compliance_threshold)  # never if it is no number
+    return bool(compliance >= config.compliance_threshold)  # never if it is NaN
 
 
 def compliance_in_words(figures: dict[str, float]) -> str:

@@ -75,7 +75,7 @@ def last_checkpoint(path: Path) -> Path:
 
 
 def read_facts(path: Path) -> tuple[Facts, dict[str, Declared]]:
-    """The facts of a checkpoint, and what its arrays declare to be; no array is read."""
+    """The facts of a checkpoint, and the declared shapes of its arrays; no array is read."""
     with _opened(path) as (_file, facts, declared):
         return facts, declared
 
@@ -113,7 +113,7 @@ def _check_fits(
 
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple[ArraysFile, Facts, dict[str, Declared]]]:
-    """A checkpoint, its facts, and what its arrays declare to be; what is wrong in one line."""
+    """A checkpoint, its facts, and the declared shapes of its arrays; what is wrong in one line."""
     try:
         with open_arrays(
             path, is_known=lambda name: bool(_MEMBER.fullmatch(name)), max_bytes=MAX_BYTES
@@ -169,7 +169,7 @@ def _digest(
 
 
 def _checked_facts(text: bytes) -> Facts:
-    """The facts, if each is of its kind; one that is missing is missed by whoever needs it."""
+    """The facts, if each is of its kind; whoever needs one that is missing will say so."""
     try:
         facts = json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:

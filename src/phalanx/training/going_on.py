@@ -1,4 +1,4 @@
-"""What a run that is continued has behind it, and which of its settings may be others."""
+"""Continuing a run: how long it has trained already, and which settings may change."""
 
 from dataclasses import fields
 from pathlib import Path
@@ -15,7 +15,7 @@ MAY_CHANGE = (*BUDGET, *PLACES, "checkpoint_every", "step_timeout", "max_restart
 
 
 def elapsed_before(facts: Facts) -> float:
-    """Seconds of training that a checkpoint has behind it."""
+    """Seconds of training before a checkpoint."""
     return float(facts.get("elapsed_s", sum(facts.get("seconds", {}).values())))
 
 

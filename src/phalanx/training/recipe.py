@@ -142,7 +142,7 @@ def choose_num_envs(
 
 
 def compile_cage2(config: TrainConfig, network: Network | None) -> None:
-    """What a run on the compiled game calls in this process."""
+    """Compile what a run on the compiled game calls in this process."""
     plain = plain_is_asked(config, network or find_network(config.network))
     if plain and config.learner == "compiled":
         return  # it will be refused
@@ -170,7 +170,7 @@ def compile_cage2(config: TrainConfig, network: Network | None) -> None:
 
 
 def compile_networks(config: TrainConfig, stepper: Stepper) -> None:
-    """What plays in a pool, and learns, with compiled networks of any size, if the run has such."""
+    """Compile what acts in a pool and learns, if the run has compiled networks."""
     stepper = getattr(stepper, "inner", stepper)
     if not isinstance(stepper, CompiledStepper):
         return
@@ -214,7 +214,7 @@ def import_torch(config: TrainConfig) -> None:
 
 
 def game_of(config: TrainConfig) -> dict[str, Any]:
-    """The game that a run on CAGE-2 plays, as whoever opens one takes it."""
+    """The game that a run on CAGE-2 plays, as keyword arguments for whoever opens it."""
     names = ("red_agent", "horizon", "rules", "observation", "prior", "green", "scenario")
     return {name: getattr(config, name) for name in names}
 

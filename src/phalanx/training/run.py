@@ -66,12 +66,12 @@ class Run(RunTables):
             self.source.time_by(self.watch)
         self.compile_s = 0.0  # before the first update, and in none of these seconds
         self.recent: deque[Episode] = deque(maxlen=checkpoint.RECENT)
-        self.schedule_progress = 0.0  # that of the last update: what its schedules went by
+        self.schedule_progress = 0.0  # at the last update: its schedules follow it
         self._began, self._ended, self._before_s = time.monotonic(), math.inf, 0.0
         self.opened = time.perf_counter()
         self.state = "running"
         self.latest: Facts = {}  # the last row of updates.csv
-        self.tracker: Tracker | None = None  # told of rows, besides
+        self.tracker: Tracker | None = None  # also told of rows
         self._is_told, self._told_at = True, -math.inf
         self.notes = [self.recipe.note] if self.recipe.note else []  # chosen at the start, and why
         self.stopped = False
@@ -109,7 +109,7 @@ class Run(RunTables):
 
     @property
     def elapsed_s(self) -> float:
-        """Seconds of training, those before it was continued included."""
+        """Seconds of training, including those before it was continued."""
         return self._before_s + min(time.monotonic(), self._ended) - self._began
 
     @property
@@ -134,7 +134,7 @@ class Run(RunTables):
         return True
 
     def _record_all(self, updates: Callable[[], list[UpdateRecord]]) -> bool:
-        """What workers did meanwhile: their time is spent side by side, the rest nobody used."""
+        """Record what workers did meanwhile: side by side, and what is left of the time is idle."""
         assert self.workers is not None
         records = updates()
         for one in records:
@@ -217,7 +217,7 @@ class Run(RunTables):
             self._tell_others()
 
     def _tell_others(self) -> None:
-        """The last row for who draws curves of it; a few a second are enough, the table has all."""
+        """Show TensorBoard and trackers the last row; a few a second do, the table has all."""
         if self.latest and not self._is_told:
             self._is_told, self._told_at = True, time.monotonic()
             step = self.latest["steps"]

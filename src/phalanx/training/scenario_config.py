@@ -13,7 +13,7 @@ HOSTS = "hosts"  # the built-in network that shares weights over hosts
 
 
 def checked_scenario(run: "TrainConfig") -> str:
-    """That of the settings of a run, if all others go with it."""
+    """The scenario of a run's settings, if it goes with all the others."""
     if run.scenario != CAGE2_NAME:
         _only("--scenario", run.env == "cage2", "the compiled cage2 (--env cage2)")
         of_cage2 = f"CAGE-2 itself, not for --scenario {run.scenario}"

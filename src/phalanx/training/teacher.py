@@ -62,7 +62,7 @@ def name_of(given: object) -> str:
 
 
 def teacher_seed(config: TrainConfig) -> int:
-    """Of the episodes that a teacher plays: others than the run's own."""
+    """The seed of a teacher's episodes, which are not the run's own."""
     return int(np.random.SeedSequence([ALONE, config.seed]).generate_state(1, np.uint64)[0])
 
 

@@ -17,14 +17,14 @@ Split = dict[str, float]
 
 
 def is_split(value: object) -> bool:
-    """Whether a checkpoint's seconds are of the parts that there are, or once were."""
+    """Whether these are seconds by part, by the names of today or of earlier versions."""
     if not isinstance(value, Mapping):
         return False
     return set(value) == set(_ONCE) or set(PARTS) <= set(value) <= {*PARTS, COLLECTING}
 
 
 def old_split_as_new(seconds: Mapping[str, float]) -> Split:
-    """Of any checkpoint or summary, by the names that parts have now."""
+    """The seconds by part of any checkpoint or summary, by the names of today."""
     return {_ONCE.get(part, part): spent for part, spent in seconds.items()}
 
 
@@ -37,7 +37,7 @@ def barriers_s(stepper: object) -> float:
 def seconds_elsewhere(run: "Run") -> dict[str, Split]:
     """Seconds by part of all but the run's own thread, since it began to play.
 
-    Those of a thread or a process that only works when it is asked to are what it told, and idle.
+    A thread or process that works only when it is asked to is idle for the rest of the time.
     """
     since_s = time.perf_counter() - run.opened
     known = dict(_workers_of(run)) if run.workers is not None else dict(_threads_of(run))

@@ -1,6 +1,6 @@
 """Where rows of updates.csv go besides: Weights & Biases, or trackio, which stays on the machine.
 
-Both have the same three calls. What they cannot do never ends a run.
+Both have the same three calls. A failure of theirs never ends a run.
 """
 
 import os

@@ -38,9 +38,8 @@ STATUS: dict[type[Exception], int] = {NotHere: 404, TooMuch: 429, TooLate: 409}
 def answers(ask: Callable[..., object]) -> Callable[[Request], object]:
     """An endpoint of a plain function: what the address and the body name are its arguments.
 
-    It is called in a thread, so that who asks for something else need not wait for it, nor who
-    ends the server. What it
-    gives is sent as JSON, unless it is a `Response` already.
+    It is called in a thread, so that neither other requests nor the end of the server wait for it.
+    What it gives is sent as JSON, unless it is a `Response` already.
     """
     hints = typing.get_type_hints(ask)
     parameters = inspect.signature(ask).parameters

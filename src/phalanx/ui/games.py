@@ -26,7 +26,7 @@ class Table:
 
     @property
     def adviser(self) -> Adviser:
-        """Comes when it is asked for, and takes in what has happened."""
+        """Made when it is first asked for; it takes in what has happened since."""
         if self._adviser is None:
             self._adviser = Adviser(self.game)
         return self._adviser
@@ -35,7 +35,7 @@ class Table:
         return {"id": self.id, **self.game.facts(), "trajectory": self.game.trajectory()}
 
     def close(self) -> None:
-        """Unless somebody is at it: what is being computed ends by itself."""
+        """End the game, unless somebody computes in it: that ends by itself."""
         if not self.lock.acquire(blocking=False):
             return
         try:

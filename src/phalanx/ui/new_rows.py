@@ -34,7 +34,7 @@ def new_rows(path: Path, at: str = "", most_bytes: int = MOST_BYTES) -> NewRows:
     """Whole rows after a position; OSError if there is no such file, or it is a link.
 
     at: "" for the beginning, else what was given with the rows before. A run that goes back to its
-    checkpoint cuts its table and writes other rows: then all begins anew.
+    checkpoint cuts its table and writes other rows: then `anew` is true, and all rows come again.
     """
     with os.fdopen(os.open(path, os.O_RDONLY | NO_LINK | AT_ONCE), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):

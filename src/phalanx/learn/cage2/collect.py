@@ -64,7 +64,7 @@ class Games(NamedTuple):
     nets: npt.NDArray[np.void]  # records of networks [N]
     minds: Minds  # what blue keeps from turn to turn
     odds: Odds  # of attackers
-    has_orders: bool  # looked at in every turn, where to take out the orders themselves costs time
+    has_orders: bool  # looked at in every turn: the orders themselves would cost time
     orders: Orders  # of repair that are to be followed
     conducts: npt.NDArray[np.void]  # CONDUCT [N]
     actions: npt.NDArray[np.int64]  # [A] of each of the policy's outputs
@@ -191,7 +191,7 @@ def list_block(obs: Floats, truth: Floats, lists: Lists) -> None:
 
 @rule
 def copy_rows(rows: Floats, into: Floats) -> None:
-    """Plain, since the compiler works for long on an assignment that checks shapes."""
+    """A plain loop: an assignment that checks shapes takes long to compile."""
     for r in range(rows.shape[0]):
         for c in range(rows.shape[1]):
             into[r, c] = rows[r, c]

@@ -27,7 +27,7 @@ FEW = 20  # fixes that say little of how an order is followed
 
 
 class Gate:
-    """The prices of fixes, an own one for each order.
+    """The prices of fixes, one for each order.
 
     start: share of the run in which fixes are free. defiance: see above.
     """
@@ -48,7 +48,7 @@ class Gate:
             orders.defied[:] = self.defiance if has_begun else 0.0
 
     def move(self, conducts: npt.NDArray[np.void], progress: float) -> None:
-        """Make fixes dearer for orders that were followed too little, cheaper for the others.
+        """Raise the price of fixes for orders that were followed too little, lower all others.
 
         conducts: CONDUCT [n] of the episodes that ended.
         """

@@ -6,7 +6,7 @@ what the block's games begin with, plays them to their end, and takes the next b
 
 Most actions make little difference: a few turns later all is as it would have been. So games that
 begin alike but for their first action lie beside each other, and one that has become the same as
-the first of them is not played any further: it brings from there on what the first does.
+the first of them is not played any further: from there on it brings what the first does.
 """
 
 from typing import NamedTuple

@@ -22,7 +22,7 @@ HALF_LOG_2PI = np.float32(math.log(2 * math.pi) / 2)
 
 @fast
 def softmax(logits: Floats, mask: Bools, shares: Floats) -> tuple[np.float32, np.float32]:
-    """Probabilities, but for a common divisor, into `shares`; the largest logit and that divisor.
+    """Probabilities, not yet divided by their sum, into `shares`; the largest logit and that sum.
 
     Logits of actions that are masked out become very small.
     """

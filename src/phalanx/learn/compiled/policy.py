@@ -83,7 +83,7 @@ class Policy:
         return wide[self._kept]
 
     def widened(self, ours: Floats) -> Floats:
-        """The inverse, with 0 for outputs that we have not."""
+        """The inverse, with 0 for outputs that we do not have."""
         wide = np.zeros(self._wide_size, np.float32)
         wide[self._kept] = ours
         return wide

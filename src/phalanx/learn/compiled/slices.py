@@ -1,4 +1,4 @@
-"""Minibatches cut into slices: who computes one gives what it adds to the gradient.
+"""Minibatches cut into slices: each adds its own part to the gradient.
 
 Slices have a fixed size and are the same whoever computes them. What a slice shows lies in arrays,
 or in lists of what is not zero (`sparse.py`).

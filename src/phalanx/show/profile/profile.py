@@ -106,7 +106,7 @@ class _Watcher:
             next(self._phases)(run)
 
     def _warm_up(self, run: Run) -> None:
-        """What is done once is over, and whoever plays ahead does."""
+        """Wait until all that happens once is over, and samplers play ahead."""
         if self._trace is not None:
             trace_run(run, self._trace)
         self._until = time.perf_counter() + min(WARM_UP_S, 0.1 * self._seconds)

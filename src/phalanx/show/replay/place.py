@@ -1,4 +1,4 @@
-"""The network that an episode is played on, as those ask who tell of it: names, prices, ways."""
+"""The network that an episode is played on, for those who describe it: names, prices, ways."""
 
 from functools import cached_property
 

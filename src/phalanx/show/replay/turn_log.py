@@ -70,7 +70,7 @@ def roll(worlds: Worlds, nets: Networks, dice: Dice) -> None:
 
 
 def play_and_tell(nets: Networks, action: int, place: Place, dice: Dice | None = None) -> Turn:
-    """Play a turn of the one network in `nets`, which goes on by it.
+    """Play a turn of the one network in `nets`, which it changes.
 
     dice: loaded ones [1, 3] or [1, 4], if not its own.
     """
