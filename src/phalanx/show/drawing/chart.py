@@ -22,7 +22,7 @@ FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif"
 COLOURS = 8  # --c0 to --c7 of report.css
 TOP, BOTTOM, LEFT = 12, 44, 56  # pixels around the plot
 LETTER = 6.4  # pixels that a letter of a label takes, about
-LINE = 14  # pixels between labels
+LABEL_GAP = 14  # pixels between labels
 WIDEST_LABEL = 200
 EARLY = 0.1  # share of a curve that is its beginning
 MARGIN = 0.4  # how far intervals may widen what is drawn, as a share of the means' range
@@ -217,7 +217,7 @@ def _labels(
         pixel = height * (1 - (end - y[0]) / (y[1] - y[0]))
         ends.append((min(max(pixel, 0.0), float(height)), at, curve))
     ends.sort(key=lambda one: one[0])
-    places = apart([pixel for pixel, _at, _curve in ends], LINE, height)
+    places = apart([pixel for pixel, _at, _curve in ends], LABEL_GAP, height)
     names = shortened([curve.name for _pixel, _at, curve in ends], int((room - 10) / LETTER))
     layers = []
     for place, name, (_pixel, at, curve) in zip(places, names, ends, strict=True):
