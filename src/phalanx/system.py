@@ -13,13 +13,11 @@ import socket
 import sys
 import time
 from collections.abc import Iterator
+from ctypes import Array, c_byte
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
-
-if TYPE_CHECKING:
-    from ctypes import Array, c_byte
+from typing import NamedTuple, TypeAlias
 
 PORTABLE = bool(os.environ.get("PHALANX_PORTABLE"))
 LINUX = sys.platform == "linux" and not PORTABLE
@@ -160,7 +158,7 @@ class SpawnedBytes:
     def __init__(self) -> None:
         self._bytes: Array[c_byte] | None = None
 
-    def map(self, size: int) -> "Array[c_byte]":
+    def map(self, size: int) -> Array[c_byte]:
         if self._bytes is None:
             from multiprocessing import get_context  # seldom needed, and not small
 
@@ -172,7 +170,7 @@ class SpawnedBytes:
 
 
 AnyMemory = MemoryFile | SpawnedBytes
-Bytes: TypeAlias = "bytearray | mmap.mmap | Array[c_byte]"  # that arrays are laid out in
+Bytes: TypeAlias = bytearray | mmap.mmap | Array[c_byte]  # that arrays are laid out in
 
 
 def new_memory() -> AnyMemory:

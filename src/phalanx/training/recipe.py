@@ -27,10 +27,10 @@ from phalanx.training.scenario_config import HOSTS
 from phalanx.training.sources import Ahead, InStep, Source, Workers
 
 if TYPE_CHECKING:
-    from torch.nn import Module
+    import torch.nn
 
 Settings = TypeVar("Settings", PPOSettings, ImpalaSettings)
-Network = Callable[[int, int, int], "Module"]  # of obs_size, truth_size, num_actions
+Network = Callable[[int, int, int], "torch.nn.Module"]  # of obs_size, truth_size, num_actions
 
 # Each takes (config, network, first_index) and is imported when it is needed: Ray may be missing.
 BUILDERS = {
