@@ -4,7 +4,6 @@ from typing import SupportsInt
 
 import numpy as np
 from numba import types
-from numba.extending import intrinsic, overload
 
 from phalanx.compiled.llvm import (
     Builder,
@@ -15,6 +14,7 @@ from phalanx.compiled.llvm import (
     TypingContext,
     Value,
     Values,
+    machine_code_of,
 )
 from phalanx.compiled.rule import rule
 
@@ -59,26 +59,16 @@ def lowest(members: int) -> int:
 # The same two as single machine instructions, where the rules are compiled.
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def _ctpop(typing_context: TypingContext, x: Type) -> Intrinsic:
+@machine_code_of(count)
+def _ctpop(typing_context: TypingContext, members: Type) -> Intrinsic:
     return types.int64(types.int64), lambda context, builder, signature, args: builder.ctpop(
         args[0]
     )
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def _cttz(typing_context: TypingContext, x: Type) -> Intrinsic:
+@machine_code_of(lowest)
+def _cttz(typing_context: TypingContext, members: Type) -> Intrinsic:
     def generate(context: Context, builder: Builder, signature: Signature, args: Values) -> Value:
         return builder.cttz(args[0], context.get_constant(types.boolean, True))
 
     return types.int64(types.int64), generate
-
-
-@overload(count)
-def _compiled_count(members):  # type: ignore[no-untyped-def]
-    return lambda members: _ctpop(number(members))
-
-
-@overload(lowest)
-def _compiled_lowest(members):  # type: ignore[no-untyped-def]
-    return lambda members: _cttz(number(members))

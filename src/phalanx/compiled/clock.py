@@ -7,7 +7,6 @@ import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic, overload
 
 from phalanx.compiled.llvm import (
     Builder,
@@ -17,6 +16,7 @@ from phalanx.compiled.llvm import (
     TypingContext,
     Value,
     Values,
+    machine_code_of,
 )
 from phalanx.compiled.rule import kernel, rule
 
@@ -30,7 +30,7 @@ def ticks() -> int:
     return time.perf_counter_ns()
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@machine_code_of(ticks)
 def _counter(typing_context: TypingContext) -> Intrinsic:
     def generate(context: Context, builder: Builder, signature: Signature, args: Values) -> Value:
         number = ir.IntType(64)
@@ -44,11 +44,6 @@ def _counter(typing_context: TypingContext) -> Intrinsic:
         return builder.call(read, [])
 
     return types.int64(), generate
-
-
-@overload(ticks)
-def _compiled_ticks():  # type: ignore[no-untyped-def]
-    return lambda: _counter()
 
 
 @rule

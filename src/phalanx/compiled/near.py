@@ -2,7 +2,6 @@
 
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic, overload
 
 from phalanx.compiled.llvm import (
     Builder,
@@ -13,6 +12,7 @@ from phalanx.compiled.llvm import (
     TypingContext,
     Value,
     Values,
+    machine_code_of,
 )
 from phalanx.compiled.rule import Record
 
@@ -24,7 +24,7 @@ def bring_near(record: Record) -> None:
     """Ask for the beginning of a record; nothing changes but the time that it takes to read it."""
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@machine_code_of(bring_near)
 def _prefetch(typing_context: TypingContext, record: Type) -> Intrinsic:
     def generate(context: Context, builder: Builder, signature: Signature, args: Values) -> Value:
         byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
@@ -38,8 +38,3 @@ def _prefetch(typing_context: TypingContext, record: Type) -> Intrinsic:
         return context.get_dummy_value()
 
     return types.void(record), generate
-
-
-@overload(bring_near)
-def _compiled_bring_near(record):  # type: ignore[no-untyped-def]
-    return lambda record: _prefetch(record)

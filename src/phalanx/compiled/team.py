@@ -20,7 +20,6 @@ import numpy as np
 import numpy.typing as npt
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic, overload
 
 from phalanx.compiled.clock import Pace, count_ticks, ticks
 from phalanx.compiled.llvm import (
@@ -32,6 +31,7 @@ from phalanx.compiled.llvm import (
     TypingContext,
     Value,
     Values,
+    machine_code_of,
 )
 from phalanx.compiled.rule import kernel, rule
 
@@ -77,7 +77,7 @@ def _pointer(context: Context, builder: Builder, signature: Signature, args: Val
     return cgutils.get_item_pointer(context, builder, array_type, array, [args[1]])
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@machine_code_of(look)
 def _load(typing_context: TypingContext, board: Type, place: Type) -> Intrinsic:
     def generate(context: Context, builder: Builder, signature: Signature, args: Values) -> Value:
         return builder.load_atomic(_pointer(context, builder, signature, args), "seq_cst", 8)
@@ -85,7 +85,7 @@ def _load(typing_context: TypingContext, board: Type, place: Type) -> Intrinsic:
     return types.int64(board, types.int64), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@machine_code_of(put)
 def _store(typing_context: TypingContext, board: Type, place: Type, value: Type) -> Intrinsic:
     def generate(context: Context, builder: Builder, signature: Signature, args: Values) -> Value:
         builder.store_atomic(args[2], _pointer(context, builder, signature, args), "seq_cst", 8)
@@ -94,28 +94,13 @@ def _store(typing_context: TypingContext, board: Type, place: Type, value: Type)
     return types.void(board, types.int64, types.int64), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@machine_code_of(add)
 def _fetch_add(typing_context: TypingContext, board: Type, place: Type, value: Type) -> Intrinsic:
     def generate(context: Context, builder: Builder, signature: Signature, args: Values) -> Value:
         pointer = _pointer(context, builder, signature, args)
         return builder.atomic_rmw("add", pointer, args[2], "seq_cst")
 
     return types.int64(board, types.int64, types.int64), generate
-
-
-@overload(look)
-def _compiled_look(board, place):  # type: ignore[no-untyped-def]
-    return lambda board, place: _load(board, place)
-
-
-@overload(put)
-def _compiled_put(board, place, value):  # type: ignore[no-untyped-def]
-    return lambda board, place, value: _store(board, place, value)
-
-
-@overload(add)
-def _compiled_add(board, place, value):  # type: ignore[no-untyped-def]
-    return lambda board, place, value: _fetch_add(board, place, value)
 
 
 # --- what a kernel does to share its work ---------------------------------------------------------

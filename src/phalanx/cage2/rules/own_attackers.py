@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic, overload
 
 from phalanx.cage2.rules.network import Network, own_die
 from phalanx.cage2.rules.red import (
@@ -42,6 +41,7 @@ from phalanx.compiled.llvm import (
     TypingContext,
     Value,
     Values,
+    machine_code_of,
 )
 from phalanx.compiled.rule import rule
 
@@ -60,7 +60,7 @@ def ask(address: int, own: Network, die: int) -> int:
     return UNCOMPILED[int(address)](own, own.memory, die)
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@machine_code_of(ask)
 def _call(typing_context: TypingContext, address: Type, own: Type, die: Type) -> Intrinsic:
     """int64 attacker(record *net, int64 die)"""
 
@@ -71,11 +71,6 @@ def _call(typing_context: TypingContext, address: Type, own: Type, die: Type) ->
         return builder.call(attacker, [builder.bitcast(args[1], place), args[2]])
 
     return types.int64(types.int64, own, types.int64), generate
-
-
-@overload(ask)
-def _compiled_ask(address, own, die):  # type: ignore[no-untyped-def]
-    return lambda address, own, die: _call(number(address), own, number(die))
 
 
 @rule

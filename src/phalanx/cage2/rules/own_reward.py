@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic, overload
 
 from phalanx.cage2.rules.network import RUNNING, Network
 from phalanx.cage2.rules.scenario import NO_HOST, SLEEP
@@ -23,6 +22,7 @@ from phalanx.compiled.llvm import (
     TypingContext,
     Value,
     Values,
+    machine_code_of,
 )
 from phalanx.compiled.rule import rule
 
@@ -55,7 +55,7 @@ def ask_reward(address: int, turn: Turn) -> float:
     return float(UNCOMPILED[int(address)](turn))
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@machine_code_of(ask_reward)
 def _call(typing_context: TypingContext, address: Type, turn: Type) -> Intrinsic:
     """double reward(double, int64, int64, ...)"""
 
@@ -67,11 +67,6 @@ def _call(typing_context: TypingContext, address: Type, turn: Type) -> Intrinsic
         return builder.call(function, values)
 
     return types.float64(types.int64, turn), generate
-
-
-@overload(ask_reward)
-def _compiled_ask(address, turn):  # type: ignore[no-untyped-def]
-    return lambda address, turn: _call(number(address), turn)
 
 
 @rule

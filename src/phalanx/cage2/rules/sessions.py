@@ -10,10 +10,16 @@ the true state tells of the oldest.
 """
 
 import numpy as np
-from numba.extending import overload
 
 from phalanx.cage2.rules.world import World, hosts_in, set_dtype
 from phalanx.compiled.bits import all_but, has, number, only
+from phalanx.compiled.llvm import (
+    Intrinsic,
+    RecordType,
+    TypingContext,
+    itself_or_none,
+    machine_code_of,
+)
 from phalanx.compiled.rule import Record, rule
 
 Network = Record  # one record inside a rule
@@ -52,11 +58,9 @@ def own_red(net: Network) -> Network | None:
     return net if "memory" in net.dtype.names else None
 
 
-@overload(own_red)
-def _compiled_own_red(net):  # type: ignore[no-untyped-def]
-    if "memory" in net.fields:
-        return lambda net: net
-    return lambda net: None
+@machine_code_of(own_red)
+def _own_red(typing_context: TypingContext, net: RecordType) -> Intrinsic:
+    return itself_or_none(net, "memory" in net.fields)
 
 
 def built_in_red(net: Network) -> Network | None:
@@ -64,11 +68,9 @@ def built_in_red(net: Network) -> Network | None:
     return None if "memory" in net.dtype.names else net
 
 
-@overload(built_in_red)
-def _compiled_built_in_red(net):  # type: ignore[no-untyped-def]
-    if "memory" in net.fields:
-        return lambda net: None
-    return lambda net: net
+@machine_code_of(built_in_red)
+def _built_in_red(typing_context: TypingContext, net: RecordType) -> Intrinsic:
+    return itself_or_none(net, "memory" not in net.fields)
 
 
 # --- what happens to sessions ---------------------------------------------------------------------

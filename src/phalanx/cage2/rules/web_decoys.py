@@ -6,11 +6,17 @@ networks where nothing but port 80 can be seen of some host count these, in a fi
 """
 
 import numpy as np
-from numba.extending import overload
 
 from phalanx.cage2.rules.scenario import DECOYS, HTTP_RFI
 from phalanx.cage2.rules.world import World, Worlds
 from phalanx.compiled.bits import count, has, number
+from phalanx.compiled.llvm import (
+    Intrinsic,
+    RecordType,
+    TypingContext,
+    itself_or_none,
+    machine_code_of,
+)
 from phalanx.compiled.rule import Record, rule
 
 Network = Record  # one record inside a rule
@@ -41,11 +47,9 @@ def counted(net: Network) -> Network | None:
     return net if "num_vsftpd" in net.dtype.names else None
 
 
-@overload(counted)
-def _compiled_counted(net):  # type: ignore[no-untyped-def]
-    if "num_vsftpd" in net.fields:
-        return lambda net: net
-    return lambda net: None
+@machine_code_of(counted)
+def _counted(typing_context: TypingContext, net: RecordType) -> Intrinsic:
+    return itself_or_none(net, "num_vsftpd" in net.fields)
 
 
 @rule
