@@ -277,6 +277,17 @@ def test_a_saved_state_of_other_settings_is_refused(other: dict[str, Any]) -> No
     assert np.array_equal(batch.nets, before)
 
 
+@pytest.mark.parametrize("observation", ["bits", "memory"])
+def test_saved_memories_have_the_fields_that_they_always_had(observation: str) -> None:
+    saved = Batch(2, observation=observation).save()["memories"]
+    assert saved.shape == (2 if observation == "memory" else 1,)
+    assert saved.dtype.itemsize == 150
+    assert saved.dtype.names == (
+        "turn", "scan_turn", "exploit_turn", "decoys", "last_action", "remove_turn",
+        "restore_turn", "exploits", "decoys_found", "style",
+    )  # fmt: skip
+
+
 def test_a_restored_batch_shows_who_was_infected() -> None:
     batch = Batch(50, red_agent="meander", seed=2)
     for actions in np.random.default_rng(1).integers(NUM_ACTIONS, size=(60, 50)):

@@ -28,6 +28,7 @@ def test_all_numbers_have_one_place_and_hosts_have_their_own(observation: str) -
         seen = (batch.nets["seen"][:, :1] >> np.arange(52)) & 1
         assert np.array_equal(shown[:, :, :4], seen.reshape(20, 13, 4))
         assert np.array_equal(shown[:, :, -NUM_FEATURES:], batch.host_features)
+        assert batch.minds.memories is not None
         decoys = (batch.minds.memories["decoys"][:, :, None] >> np.arange(8)) & 1
         first = 4 if observation in ("belief", "truth") else 8
         assert np.array_equal(shown[:, :, first : first + 8], decoys)

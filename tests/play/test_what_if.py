@@ -251,17 +251,18 @@ def test_unlikely_states_are_left_out_of_a_belief_that_is_played_on() -> None:
 def test_minds_are_the_same_if_all_that_they_will_show_is(kind: str) -> None:
     _, known = in_mid_episode(new_defender(kind))
     minds = known.minds
-    if minds.kind:
+    if minds.memories is not None:
         minds.memories[1] = minds.memories[0]
     if minds.beliefs is not None:
         copy_likely(minds.beliefs, 0, minds.beliefs, 1, 0.0)
         assert minds.beliefs.standing["count"][0] > 1
     assert is_same_mind(minds, 0, 1)
     fields = ["decoys"] if kind == "belief" else ["decoys", "remove_turn", "exploits", "scan_turn"]
-    for field in fields if minds.kind else []:
-        minds.memories[field][1, 3] += 1
+    for field in fields if minds.memories is not None else []:
+        kept = minds.memories[field]  # type: ignore[index]
+        kept[1, 3] += 1
         assert not is_same_mind(minds, 0, 1)
-        minds.memories[field][1, 3] -= 1
+        kept[1, 3] -= 1
     if minds.beliefs is not None:
         side = minds.beliefs.standing["side"][1]
         minds.beliefs.weights[1, side, 1] += 1e-6

@@ -21,6 +21,7 @@ from phalanx.cage2.saved_games import (
     Saved,
     check_minds,
     check_networks,
+    memories_to_save,
     out_of_set,
     restore_minds,
     save_minds,
@@ -235,7 +236,7 @@ class Batch:
         shown = self.shown
         return {
             "nets": self.nets.copy(),
-            **save_minds(self.minds),
+            **save_minds(self.minds, self.worlds),
             "odds": self.odds.copy(),
             "infected": np.stack([shown.infected_before, shown.infected_after]),
         }
@@ -245,12 +246,13 @@ class Batch:
         self._check_saved(saved)
         self.team.settle()
         self.nets[:] = saved["nets"]
-        restore_minds(self.minds, saved)
+        restore_minds(self.minds, saved, self.worlds)
         self.begin(np.zeros(self.num_envs, np.bool_))  # shows what is there
         self.shown.infected_before[:], self.shown.infected_after[:] = saved["infected"]
 
     def _check_saved(self, saved: Saved) -> None:
-        mine = {"nets": self.nets, "memories": self.minds.memories, "odds": self.odds}
+        memories = memories_to_save(self.minds, self.worlds)
+        mine = {"nets": self.nets, "memories": memories, "odds": self.odds}
         for name, own in mine.items():
             other = saved.get(name)
             if other is None or other.shape != own.shape or other.dtype != own.dtype:

@@ -114,6 +114,7 @@ class History:
         return np.ascontiguousarray(obs[:, : self.obs_size])
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
+        assert self.minds.memories is not None
         decoys = self.minds.memories["decoys"]
         return action_masks(self.worlds, np.zeros(len(decoys), np.uint16), decoys)
 

@@ -6,11 +6,12 @@ import numpy.typing as npt
 from phalanx.arrays import Arrays
 from phalanx.cage2.rules.attackers import LAST_STEP
 from phalanx.cage2.rules.belief import CAPACITY, STANDING
+from phalanx.cage2.rules.memory import NO_ACTION, saved_memory_dtype
 from phalanx.cage2.rules.mind import Minds
 from phalanx.cage2.rules.network import ACTIVE, NAME_KNOWN, RUNNING, UNKNOWN
-from phalanx.cage2.rules.observation import NO_ACTION, ROAMS
+from phalanx.cage2.rules.observation import ROAMS
 from phalanx.cage2.rules.scenario import ALL_RED_AGENTS, DECOYS, EXPLOIT_PORTS, NO_HOST
-from phalanx.cage2.rules.world import Worlds, num_hosts_of
+from phalanx.cage2.rules.world import Worlds, num_hosts_of, spot_words
 from phalanx.cage2.workflow import NUM_ORDERS
 from phalanx.errors import ConfigError
 
@@ -55,7 +56,7 @@ MEMORY_RANGES: dict[str, Range] = {
     "style": (0, ROAMS),
 }
 CONDUCT_RANGES: dict[str, Range] = {"order": (0, NUM_ORDERS - 1)}
-TURNS = ("scan_turn", "exploit_turn", "remove_turn", "restore_turn")  # of a record of MEMORY
+TURNS = ("scan_turn", "exploit_turn", "remove_turn", "restore_turn")  # of a memory
 
 
 def check_networks(nets: Records, worlds: Worlds, num_attackers: int = len(ALL_RED_AGENTS)) -> None:
@@ -89,9 +90,39 @@ def check_memories(memories: Records, worlds: Worlds) -> None:
 # --- minds: what blue remembers, and believes -----------------------------------------------------
 
 
-def save_minds(minds: Minds) -> Saved:
+def memories_to_save(minds: Minds, worlds: Worlds) -> Records:
+    """Without what follows from the rest; an empty one where observations need none."""
+    size = 1 if minds.memories is None else len(minds.memories)
+    saved = np.zeros(size, saved_memory_dtype(num_hosts_of(worlds)))
+    if minds.memories is not None:
+        for name in saved.dtype.names or ():
+            saved[name] = minds.memories[name]
+    return saved
+
+
+def restore_memories(memories: Records, saved: Saved, worlds: Worlds) -> None:
+    """Go on from what `memories_to_save` gave, with the rest."""
+    for name in saved["memories"].dtype.names or ():
+        memories[name] = saved["memories"][name]
+    for k in np.unique(saved["nets"]["world"]):
+        there = saved["nets"]["world"] == k
+        for kept, shown in (("decoys", "standing"), ("decoys_found", "found")):
+            memories[shown][there] = spots_of(memories[kept][there], worlds[k])
+
+
+def spots_of(decoys: npt.NDArray[np.uint8], world: np.void) -> npt.NDArray[np.int64]:
+    """Sets of decoys [N, hosts] as sets of their places in observations, int64 [N, words]."""
+    spots = slice(world["num_decoy_spots"])
+    is_in = decoys[:, world["decoy_spot_host"][spots]] >> world["decoy_spot"][spots] & 1
+    in_bytes = np.packbits(is_in, axis=1, bitorder="little")
+    sets = np.zeros((len(decoys), spot_words(decoys.shape[1])), np.int64)
+    sets.view(np.uint8)[:, : in_bytes.shape[1]] = in_bytes
+    return sets
+
+
+def save_minds(minds: Minds, worlds: Worlds) -> Saved:
     """As arrays; of beliefs only the half that holds them, with zeros where no state is."""
-    arrays: Saved = {"memories": minds.memories.copy()}
+    arrays: Saved = {"memories": memories_to_save(minds, worlds)}
     if minds.beliefs is not None:
         standing = minds.beliefs.standing.copy()
         everyone, sides = np.arange(len(standing)), standing["side"].copy()
@@ -104,9 +135,10 @@ def save_minds(minds: Minds) -> Saved:
     return arrays
 
 
-def restore_minds(minds: Minds, saved: Saved) -> None:
+def restore_minds(minds: Minds, saved: Saved, worlds: Worlds) -> None:
     """Go on from what `save_minds` gave and `check_minds` found right."""
-    minds.memories[:] = saved["memories"]
+    if minds.memories is not None:
+        restore_memories(minds.memories, saved, worlds)
     if minds.beliefs is not None:
         minds.beliefs.words[:, 0, :CAPACITY] = saved["belief_words"]
         minds.beliefs.weights[:, 0] = saved["belief_weights"]

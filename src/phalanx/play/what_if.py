@@ -65,8 +65,8 @@ class Knowledge:
             size, horizon=horizon, observation=observation, rules=rules, prior=prior
         )
         self._beliefs = BeliefBatch(size, rules=rules, red_agents=prior, horizon=horizon)
-        shown = self._history.minds
-        self.minds = Minds(shown.memories, shown.beliefs, observation_kind(observation))
+        kept, kind = self._history.minds, observation_kind(observation)
+        self.minds = Minds(kept.memories if kind else None, kept.beliefs, kind)
 
     def observe(self, actions: npt.ArrayLike, bits: Array) -> None:
         """Take in a turn of each: its action, and the 52 bits that it was shown."""
@@ -130,7 +130,7 @@ class TrueStates:
         """Take in what is true of a network, and what its defender keeps: row i of `minds`."""
         k, mine = self.size, self.minds
         self.nets[k] = net
-        if minds.kind:
+        if mine.memories is not None and minds.memories is not None:
             mine.memories[k] = minds.memories[i]
         if mine.beliefs is not None and minds.beliefs is not None:
             for name in ("states", "weights", "standing"):

@@ -27,6 +27,7 @@ from phalanx.cage2.rules.scenario import (
     VERBS,
     useful_actions,
 )
+from phalanx.cage2.saved_games import spots_of
 from phalanx.errors import ConfigError
 from tests import naive
 from tests.cage2.game import Game, mask
@@ -204,10 +205,25 @@ def test_history_refuses_what_is_not_a_turn(actions: list[int], bits: Any) -> No
 
 def test_the_decoys_that_blue_remembers_are_those_that_stand() -> None:
     batch = Batch(32, red_agent="meander", observation="history", seed=1)
-    random = np.random.default_rng(2)
+    random, kept = np.random.default_rng(2), batch.minds.memories
+    assert kept is not None
     for _ in range(60):
         batch.play(random.integers(NUM_ACTIONS, size=32))
-        assert np.array_equal(batch.minds.memories["decoys"], batch.nets["decoys"])
+        assert np.array_equal(kept["decoys"], batch.nets["decoys"])
+
+
+@pytest.mark.parametrize("scenario", ["cage2", "random:users=8,enterprise=5,op=4,networks=3"])
+def test_decoys_are_remembered_by_host_and_by_their_places_in_observations(scenario: str) -> None:
+    batch = Batch(32, red_agent="meander", observation="memory", scenario=scenario, seed=1)
+    random, kept = np.random.default_rng(2), batch.minds.memories
+    assert kept is not None
+    for _ in range(60):
+        batch.play(random.integers(batch.num_actions, size=32))
+    for by_host, by_place in (("decoys", "standing"), ("decoys_found", "found")):
+        assert kept[by_host].any()
+        for i, k in enumerate(batch.nets["world"]):
+            places = spots_of(kept[by_host][i : i + 1], batch.worlds[k])
+            assert np.array_equal(kept[by_place][i], places[0])
 
 
 def test_masks_say_which_decoys_can_be_placed() -> None:

@@ -125,7 +125,10 @@ def test_the_chosen_action_is_estimated_as_the_policy_plays_it(champion: Episode
         dice = batch.nets[["stream", "episode"]].copy()
         batch.nets[:] = champion.states.nets[t]
         batch.nets[["stream", "episode"]] = dice
-        batch.minds.memories[:] = champion.states.minds.memories[t]
+        memories, remembered = batch.minds.memories, champion.states.minds.memories
+        assert memories is not None
+        assert remembered is not None
+        memories[:] = remembered[t]
         mine, kept = batch.minds.beliefs, champion.states.minds.beliefs
         assert mine is not None
         assert kept is not None

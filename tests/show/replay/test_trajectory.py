@@ -61,6 +61,7 @@ def test_every_number_equals_that_of_gymnasium(red_agent: str, rules: str) -> No
         assert states["decoys"][t] == net["decoys"].tolist()
         assert digits(states["files"][t]) == [int(net["files"]) >> h & 1 for h in range(len(HOSTS))]
         assert int(states["service"][t]) == int(net["service"]) & 1
+        assert history.minds.memories is not None
         memory = history.minds.memories[0]
         assert states["remembered"]["scan"][t] == memory["scan_turn"].tolist()
         assert states["remembered"]["exploit"][t] == memory["exploit_turn"].tolist()

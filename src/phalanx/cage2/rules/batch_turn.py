@@ -33,7 +33,7 @@ from phalanx.cage2.rules.world import World, Worlds, set_dtype
 from phalanx.compiled.bits import number
 from phalanx.compiled.near import bring_near
 from phalanx.compiled.rule import kernel, rule
-from phalanx.compiled.spread import AS_BYTES, BytesOrFloats
+from phalanx.compiled.spread import BytesOrFloats
 from phalanx.compiled.team import Board, count_threads, join, leave, shard_start, take_chunk
 
 CHUNK = 128  # networks that a thread takes at a time
@@ -90,7 +90,9 @@ def allocate(size: int, width: int, dtype: npt.DTypeLike, num_hosts: int = NUM_H
 
 
 # [8 bits]: each as a byte of its own, so that a set of hosts is written as a few words
-AS_WORD = np.ascontiguousarray(AS_BYTES).view(np.uint64)[:, 0]
+AS_WORD = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little").view(
+    np.uint64
+)[:, 0]
 
 
 @rule

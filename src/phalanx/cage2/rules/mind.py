@@ -17,18 +17,17 @@ from phalanx.cage2.rules.belief import (
     make_beliefs,
     write_belief,
 )
-from phalanx.cage2.rules.network import Network
-from phalanx.cage2.rules.observation import (
-    BELIEVED,
-    BITS,
-    TRUE,
-    Memory,
-    Seen,
+from phalanx.cage2.rules.memory import (
+    Memories,
     forget,
+    is_same_memory,
+    is_same_to_belief,
     memory_dtype,
     remember,
-    write_what_is_seen,
+    write_remembered,
 )
+from phalanx.cage2.rules.network import Network
+from phalanx.cage2.rules.observation import BELIEVED, BITS, TRUE, Seen, write_bits
 from phalanx.cage2.rules.scenario import NUM_HOSTS
 from phalanx.cage2.rules.world import World
 from phalanx.compiled.bits import number
@@ -39,8 +38,9 @@ from phalanx.compiled.spread import BytesOrFloats
 class Minds(NamedTuple):
     """One per network, for observations of one kind."""
 
-    memories: npt.NDArray[np.void]  # of memory_dtype [N], or one for all if observations need none
-    beliefs: Beliefs | None  # None is known to the compiler, which then leaves out all of it
+    # None is known to the compiler, which then leaves out all that is about it.
+    memories: Memories | None  # None if only bits are shown
+    beliefs: Beliefs | None
     kind: int
     features: npt.NDArray[np.float32] | None = None  # [worlds, numbers], where they are shown
 
@@ -53,7 +53,8 @@ def make_minds(
     features: npt.NDArray[np.float32] | None = None,
 ) -> Minds:
     beliefs = make_beliefs(size, prior) if kind >= TRUE else None
-    return Minds(records(size if kind else 1, memory_dtype(num_hosts)), beliefs, kind, features)
+    memories = records(size, memory_dtype(num_hosts)) if kind else None
+    return Minds(memories, beliefs, kind, features)
 
 
 NO_MINDS = make_minds(1, BITS, NO_PRIOR)  # of networks that show only bits
@@ -62,16 +63,14 @@ NO_MINDS = make_minds(1, BITS, NO_PRIOR)  # of networks that show only bits
 @rule
 def begin_mind(minds: Minds, i: int, world_number: int) -> None:
     """A new episode: nothing was seen, nothing done."""
-    if minds.kind:
-        forget(minds.memories[i])
+    forget_if_any(minds.memories, i)
     begin_belief_if_any(minds.beliefs, i, world_number)
 
 
 @rule
 def take_in(world: World, minds: Minds, i: int, action: int, seen: Seen) -> None:
     """One turn: blue's own action and the bits that it was shown."""
-    if minds.kind:
-        remember(world, minds.memories[i], action, seen)
+    remember_if_any(world, minds.memories, i, action, seen)
     if minds.kind == BELIEVED:
         believe_if_any(world, minds.beliefs, i, action, seen)
 
@@ -87,9 +86,25 @@ def write_mind(
     world: World, minds: Minds, i: int, seen: Seen, horizon: int, row: BytesOrFloats
 ) -> None:
     """The observation, as far as blue can know it."""
-    memory = minds.memories[i if minds.kind else 0]
-    write_what_is_seen(world, memory, seen, minds.kind, horizon, row)
+    write_what_is_seen(world, minds.memories, i, seen, minds.kind, horizon, row)
     write_belief_if_any(world, minds.beliefs, i, row)
+
+
+@rule
+def write_what_is_seen(
+    world: World,
+    memories: Memories | None,
+    i: int,
+    seen: Seen,
+    kind: int,
+    horizon: int,
+    row: BytesOrFloats,
+) -> None:
+    """The bits, and what blue remembers, if that is shown."""
+    if memories is not None:
+        write_remembered(world, memories[i], seen, kind, horizon, row)
+    else:
+        write_bits(world, seen, row)
 
 
 @rule
@@ -108,6 +123,20 @@ def write_features_if_any(
 
 
 @rule
+def forget_if_any(memories: Memories | None, i: int) -> None:
+    if memories is not None:
+        forget(memories[i])
+
+
+@rule
+def remember_if_any(
+    world: World, memories: Memories | None, i: int, action: int, seen: Seen
+) -> None:
+    if memories is not None:
+        remember(world, memories[i], action, seen)
+
+
+@rule
 def begin_belief_if_any(beliefs: Beliefs | None, i: int, world_number: int) -> None:
     if beliefs is not None:
         begin_belief(beliefs, i, world_number)
@@ -117,6 +146,12 @@ def begin_belief_if_any(beliefs: Beliefs | None, i: int, world_number: int) -> N
 def believe_if_any(world: World, beliefs: Beliefs | None, i: int, action: int, seen: Seen) -> None:
     if beliefs is not None:
         believe(world, beliefs, i, action, seen)
+
+
+@rule
+def copy_memory_if_any(source: Memories | None, i: int, target: Memories | None, j: int) -> None:
+    if source is not None and target is not None:
+        target[j] = source[i]
 
 
 @rule
@@ -142,13 +177,17 @@ def write_belief_if_any(world: World, beliefs: Beliefs | None, i: int, row: Byte
 @rule
 def is_same_mind(minds: Minds, i: int, j: int) -> bool:
     """Whether two networks' blue will always see the same, if the same happens to both."""
-    if minds.kind >= TRUE:
-        is_same = is_same_to_belief(minds.memories[i], minds.memories[j])
-    elif minds.kind:
-        is_same = is_same_memory(minds.memories[i], minds.memories[j])
-    else:
-        is_same = True
+    is_same = is_same_memory_if_any(minds.memories, i, j, minds.kind)
     return is_same and is_same_belief_if_any(minds.beliefs, i, j)
+
+
+@rule
+def is_same_memory_if_any(memories: Memories | None, i: int, j: int, kind: int) -> bool:
+    if memories is not None:
+        if kind >= TRUE:
+            return is_same_to_belief(memories[i], memories[j])
+        return is_same_memory(memories[i], memories[j])
+    return True
 
 
 @rule
@@ -156,30 +195,3 @@ def is_same_belief_if_any(beliefs: Beliefs | None, i: int, j: int) -> bool:
     if beliefs is not None:
         return is_same_belief(beliefs, i, j)
     return True
-
-
-@rule
-def is_same_memory(one: Memory, other: Memory) -> bool:
-    """Whether two memories will always show the same, if the same happens to both."""
-    for host in range(len(one.decoys)):
-        if (
-            one.scan_turn[host] != other.scan_turn[host]
-            or one.exploit_turn[host] != other.exploit_turn[host]
-            or one.remove_turn[host] != other.remove_turn[host]
-            or one.restore_turn[host] != other.restore_turn[host]
-            or one.exploits[host] != other.exploits[host]
-            or one.decoys_found[host] != other.decoys_found[host]
-        ):
-            return False
-    is_same = one.last_action == other.last_action and one.style == other.style
-    return is_same and is_same_to_belief(one, other)
-
-
-@rule
-def is_same_to_belief(one: Memory, other: Memory) -> bool:
-    """The same, of what a `belief` observation shows of a memory."""
-    for host in range(len(one.decoys)):
-        is_restored, is_other = one.restore_turn[host] > 0, other.restore_turn[host] > 0
-        if one.decoys[host] != other.decoys[host] or is_restored != is_other:
-            return False
-    return one.turn == other.turn

@@ -1,34 +1,25 @@
-"""What blue sees of a network: 52 bits. What blue can remember: numbers made of them and of its own
-actions.
-"""
+"""What blue sees of a network: 52 bits. Where observations have what."""
 
 import numpy as np
 import numpy.typing as npt
 
-from phalanx.cage2.rules.blue import placeable
 from phalanx.cage2.rules.hidden import HIDDEN_SIZE
 from phalanx.cage2.rules.network import Network
 from phalanx.cage2.rules.scenario import (
     DECOY_SPOTS,
-    FIRST_DECOY,
     HORIZONS,
     NUM_HOSTS,
     NUM_VERBS,
-    REMOVE,
-    RESTORE,
-    SLEEP,
 )
 from phalanx.cage2.rules.world import (
     HOSTS_PER_WORD,
     World,
-    host_of,
     hosts_in,
-    verb_of,
 )
 from phalanx.cage2.settings import OBSERVATIONS
-from phalanx.compiled.bits import has, lowest, number, only
-from phalanx.compiled.rule import Record, rule
-from phalanx.compiled.spread import BytesOrFloats, spread_for
+from phalanx.compiled.bits import number
+from phalanx.compiled.rule import rule
+from phalanx.compiled.spread import BytesOrFloats, spread
 from phalanx.errors import ConfigError, choices
 
 # --- the bits: four per host, activity (two) and compromised (two), first bit lowest --------------
@@ -60,9 +51,9 @@ def activity(connections: int, ports: int, shell_seen: bool, new_decoy: bool) ->
 
 
 @rule
-def word_of(host: int) -> int:
+def word_of(seen: Seen, host: int) -> int:
     """The word that the bits of a host are in: sixteen hosts share one."""
-    return host >> 4
+    return host >> 4 if len(seen) > 1 else 0  # the compiler knows how many there are
 
 
 @rule
@@ -74,12 +65,12 @@ def shift_of(host: int) -> int:
 @rule
 def shown_of(seen: Seen, host: int) -> int:
     """The four bits of a host."""
-    return (number(seen[word_of(host)]) >> shift_of(host)) & 0b1111
+    return (number(seen[word_of(seen, host)]) >> shift_of(host)) & 0b1111
 
 
 @rule
 def add_bits(net: Network, host: int, bits: int) -> None:
-    net.seen[word_of(host)] |= number(bits) << shift_of(host)
+    net.seen[word_of(net.seen, host)] |= number(bits) << shift_of(host)
 
 
 @rule
@@ -92,7 +83,7 @@ def forget_activity(net: Network) -> None:
 @rule
 def mark_cleaned(net: Network, host: int) -> None:
     """After Restore the table says No, whatever is true."""
-    net.seen[word_of(host)] &= ~(number(PRIVILEGED) << shift_of(host))
+    net.seen[word_of(net.seen, host)] &= ~(number(PRIVILEGED) << shift_of(host))
 
 
 @rule
@@ -127,15 +118,12 @@ def mark_malware(net: Network, host: int) -> None:
 @rule
 def write_bits(world: World, seen: Seen, row: BytesOrFloats) -> None:
     """The bits, a value each."""
-    hosts, values = hosts_in(world), spread_for(row)
-    for pair in range(hosts // 2):  # two hosts have a byte, and its bits are copied at once
-        shown = (number(seen[pair >> 3]) >> (8 * (pair & 7))) & 255
-        for k in range(8):
-            row[8 * pair + k] = values[shown, k]
-    if hosts % 2:
-        shown = shown_of(seen, hosts - 1)
-        for k in range(4):
-            row[4 * hosts - 4 + k] = values[shown, k]
+    hosts = hosts_in(world)
+    for pair in range(hosts // 2):  # two hosts have a byte
+        spread(number(seen[pair >> 3]) >> (8 * (pair & 7)), row, 8 * pair)
+    if hosts % 2:  # the last but one again
+        last = shown_of(seen, hosts - 2) | shown_of(seen, hosts - 1) << 4
+        spread(last, row, 4 * hosts - 8)
 
 
 @rule
@@ -148,32 +136,8 @@ def read_bits(world: World, row: BytesOrFloats, seen: Seen) -> None:
             seen[k // BITS_PER_WORD] |= number(1) << (k % BITS_PER_WORD)
 
 
-# --- memory: everything in it follows from the 52 bits and blue's own actions ---------------------
+# --- where observations of other kinds have their numbers -----------------------------------------
 
-
-def memory_dtype(num_hosts: int) -> np.dtype[np.void]:
-    """A record with room for so many hosts."""
-    return np.dtype(
-        [
-            ("turn", np.uint16),  # turns played in this episode
-            ("scan_turn", np.uint16, num_hosts),  # when the host last showed a scan; 0: never
-            ("exploit_turn", np.uint16, num_hosts),  # ... an exploit
-            ("decoys", np.uint8, num_hosts),  # decoys that stand by blue's own doing
-            ("last_action", np.uint16),  # NO_ACTION before the first
-            # only for `memory` observations
-            ("remove_turn", np.uint16, num_hosts),  # when blue last removed there; 0: never
-            ("restore_turn", np.uint16, num_hosts),  # ... restored
-            ("exploits", np.uint8, num_hosts),  # how often the host showed an exploit
-            ("decoys_found", np.uint8, num_hosts),  # that ever stood while the host was scanned
-            ("style", np.uint8),  # of the attacker: UNTOLD, STAYS or ROAMS
-        ],
-        align=True,
-    )
-
-
-MEMORY = memory_dtype(NUM_HOSTS)  # of CAGE-2
-NO_ACTION = 0xFFFF
-Memory = Record  # one record of it inside a rule
 
 # Where each part of a `history` observation begins: these are the places in CAGE-2; other networks
 # have more or fewer hosts and decoys in each.
@@ -220,158 +184,6 @@ def observation_kind(name: str) -> int:
     if name not in OBSERVATIONS:
         raise ConfigError(choices("observation", name, OBSERVATIONS))
     return OBSERVATIONS.index(name)
-
-
-@rule
-def forget(memory: Memory) -> None:
-    """A new episode: nothing was seen, nothing done."""
-    memory.turn = 0
-    for host in range(len(memory.decoys)):
-        memory.scan_turn[host] = 0
-        memory.exploit_turn[host] = 0
-        memory.decoys[host] = 0
-        memory.remove_turn[host] = 0
-        memory.restore_turn[host] = 0
-        memory.exploits[host] = 0
-        memory.decoys_found[host] = 0
-    memory.last_action = NO_ACTION
-    memory.style = UNTOLD
-
-
-@rule
-def remember(world: World, memory: Memory, action: int, seen: Seen) -> None:
-    """Take in one turn: blue's own action and the bits that it was shown."""
-    memory.turn += 1
-    memory.last_action = action
-    verb, host = verb_of(world, action), host_of(world, action)
-    if verb == REMOVE:
-        memory.remove_turn[host] = memory.turn
-    elif verb == RESTORE:
-        memory.restore_turn[host] = memory.turn
-        memory.decoys[host] = 0
-    elif FIRST_DECOY <= verb < RESTORE and has(
-        placeable(world, host, memory.decoys[host]), verb - FIRST_DECOY
-    ):
-        memory.decoys[host] |= only(verb - FIRST_DECOY)
-    if memory.turn == SECOND_SCAN:
-        memory.style = style_of(world, memory, seen)
-    for word in range(len(seen)):
-        active = number(number(seen[word]) & ACTIVITY_OF_ALL)
-        while active:
-            at = lowest(active) >> 2
-            host, shown = word * HOSTS_PER_WORD + at, (active >> (4 * at)) & 0b11
-            active &= ~(number(0b11) << (4 * at))
-            if shown == SCAN_SEEN:
-                memory.scan_turn[host] = memory.turn
-                memory.decoys_found[host] |= memory.decoys[host]
-            elif shown == EXPLOIT_SEEN:
-                memory.exploit_turn[host] = memory.turn
-                memory.exploits[host] = min(MANY, memory.exploits[host] + 1)
-
-
-@rule
-def style_of(world: World, memory: Memory, seen: Seen) -> int:
-    """Who scans a first host in turn 2 either stays with it in turn 3, or goes on to another."""
-    style = UNTOLD
-    for first in range(hosts_in(world)):
-        if memory.scan_turn[first] == SECOND_SCAN - 1:
-            style = STAYS
-            for other in range(hosts_in(world)):
-                if other != first and shown_of(seen, other) & EXPLOIT_SEEN:
-                    style = ROAMS
-    return style
-
-
-@rule
-def nearness(turn: int, now: int) -> np.float32:
-    """1 for this turn, 1/2 for the last, 1/3 for the one before, ...; 0 for never."""
-    return np.float32(0) if turn == 0 else np.float32(1) / np.float32(1 + now - turn)
-
-
-@rule
-def write_decoys(
-    world: World, decoys: npt.NDArray[np.uint8], row: BytesOrFloats, first: int
-) -> int:
-    """Sets of decoys [host], one number for each that can stand; returns where they end."""
-    for spot in range(world.num_decoy_spots):
-        standing = number(decoys[world.decoy_spot_host[spot]])
-        row[first + spot] = (standing >> number(world.decoy_spot[spot])) & 1
-    return first + number(world.num_decoy_spots)
-
-
-@rule
-def write_history(
-    world: World, memory: Memory, seen: Seen, horizon: int, row: BytesOrFloats
-) -> int:
-    """The bits and what blue remembers, as numbers from 0 to 1; returns how many."""
-    write_bits(world, seen, row)
-    now, hosts = number(memory.turn), hosts_in(world)
-    for host in range(hosts):
-        row[4 * hosts + host] = np.float32(memory.scan_turn[host] > 0)
-    for host in range(hosts):
-        row[5 * hosts + host] = nearness(number(memory.scan_turn[host]), now)
-    for host in range(hosts):
-        row[6 * hosts + host] = nearness(number(memory.exploit_turn[host]), now)
-    for host in range(hosts):
-        row[7 * hosts + host] = max(row[5 * hosts + host], row[6 * hosts + host])
-    last_verb = write_decoys(world, memory.decoys, row, 8 * hosts)
-    last_host = last_verb + NUM_VERBS
-    for k in range(last_verb, last_host + hosts):
-        row[k] = 0
-    if memory.last_action != NO_ACTION:
-        verb = verb_of(world, memory.last_action)
-        if verb < NUM_VERBS:
-            row[last_verb + verb] = 1
-        if verb < SLEEP or verb >= NUM_VERBS:
-            row[last_host + host_of(world, memory.last_action)] = 1
-    row[last_host + hosts] = np.float32(now) / np.float32(horizon)
-    return last_host + hosts + 1
-
-
-@rule
-def write_memory(world: World, memory: Memory, row: BytesOrFloats, first: int) -> None:
-    """What a `memory` observation has after the numbers of a `history` observation."""
-    now, hosts = number(memory.turn), hosts_in(world)
-    for host in range(hosts):
-        row[first + host] = nearness(number(memory.remove_turn[host]), now)
-    for host in range(hosts):
-        row[first + hosts + host] = nearness(number(memory.restore_turn[host]), now)
-    for host in range(hosts):
-        row[first + 2 * hosts + host] = np.float32(memory.exploits[host]) / np.float32(MANY)
-    style = write_decoys(world, memory.decoys_found, row, first + 3 * hosts)
-    row[style] = np.float32(memory.style == STAYS)
-    row[style + 1] = np.float32(memory.style == ROAMS)
-
-
-@rule
-def write_open(world: World, memory: Memory, seen: Seen, horizon: int, row: BytesOrFloats) -> None:
-    """A `belief` observation but for the hidden state: the bits, blue's own work, and the time."""
-    hosts = hosts_in(world)
-    write_bits(world, seen, row)
-    restored = write_decoys(world, memory.decoys, row, 4 * hosts)
-    for host in range(hosts):
-        row[restored + host] = np.float32(memory.restore_turn[host] > 0)
-    passed = restored + hosts
-    row[passed] = np.float32(memory.turn) / np.float32(horizon)
-    for k in range(len(HORIZONS)):
-        share = np.float32(memory.turn) / np.float32(HORIZONS[k])
-        row[passed + 1 + k] = min(share, np.float32(1))
-        row[passed + 1 + len(HORIZONS) + k] = np.float32(share >= 1)
-
-
-@rule
-def write_what_is_seen(
-    world: World, memory: Memory, seen: Seen, kind: int, horizon: int, row: BytesOrFloats
-) -> None:
-    """The observation of this kind, as far as it is no secret."""
-    if kind == BITS:
-        write_bits(world, seen, row)
-    elif kind >= TRUE:
-        write_open(world, memory, seen, horizon, row)
-    else:
-        end = write_history(world, memory, seen, horizon, row)
-        if kind == MEMORISED:
-            write_memory(world, memory, row, end)
 
 
 @rule

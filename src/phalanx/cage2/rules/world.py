@@ -51,6 +51,11 @@ def actions_of(num_hosts: int) -> int:
     return 2 + len(ABOUT_HOSTS) * num_hosts
 
 
+def spot_words(num_hosts: int) -> int:
+    """Words that a set of places of decoys takes."""
+    return -(-num_hosts * NUM_DECOYS // 64)
+
+
 def world_dtype(num_hosts: int) -> np.dtype[np.void]:
     """A record with room for so many hosts: code is compiled once for each number of them."""
     hosts, actions = set_dtype(num_hosts), actions_of(num_hosts)
@@ -111,6 +116,8 @@ def world_dtype(num_hosts: int) -> np.dtype[np.void]:
             ("num_decoy_spots", np.int64),  # decoys that can ever stand, host by host
             ("decoy_spot_host", np.uint8, num_hosts * NUM_DECOYS),
             ("decoy_spot", np.uint8, num_hosts * NUM_DECOYS),
+            ("spot_of_decoy", np.uint16, (num_hosts, NUM_DECOYS)),
+            ("spots_of_host", np.int64, (num_hosts, spot_words(num_hosts))),  # sets of them
             ("num_port_spots", np.int64),  # ports that red can ever remember, host by host
             ("port_spot_host", np.uint8, num_hosts * NUM_EXPLOITS),
             ("port_spot", np.uint8, num_hosts * NUM_EXPLOITS),

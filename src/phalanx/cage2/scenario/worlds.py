@@ -217,6 +217,10 @@ def _fill_spots(world: np.void, num_hosts: int, by_host: bool) -> None:
         world[f"num_{name}s"] = len(spots)
         for k, (host, spot) in enumerate(spots):
             world[f"{name}_host"][k], world[name][k] = host, spot
+    sets = world["spots_of_host"].view(np.uint64)
+    for k, (host, decoy) in enumerate(decoys):
+        world["spot_of_decoy"][host, decoy] = k
+        sets[host, k // 64] |= np.uint64(1 << k % 64)
 
 
 def _fill_sizes(world: np.void, num_hosts: int) -> None:

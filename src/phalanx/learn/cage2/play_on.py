@@ -15,7 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from phalanx.cage2.rules.belief import Prior, words_in, words_of
-from phalanx.cage2.rules.mind import Minds, copy_likely_if_any, is_same_mind, make_minds
+from phalanx.cage2.rules.mind import (
+    Minds,
+    copy_likely_if_any,
+    copy_memory_if_any,
+    is_same_mind,
+    make_minds,
+)
 from phalanx.cage2.rules.network import network_dtype
 from phalanx.cage2.rules.observation import write_truth
 from phalanx.cage2.rules.scoring import CONDUCT, NO_ORDERS
@@ -119,8 +125,7 @@ def play_on(
 
 @rule
 def copy_mind(source: Minds, i: int, target: Minds, j: int, least: float) -> None:
-    if source.kind:
-        target.memories[j] = source.memories[i]
+    copy_memory_if_any(source.memories, i, target.memories, j)
     copy_likely_if_any(source.beliefs, i, target.beliefs, j, least)
 
 
