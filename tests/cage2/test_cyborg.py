@@ -68,7 +68,7 @@ def test_an_agent_is_shown_what_the_policy_was_trained_on(observation: str) -> N
 
 
 @pytest.mark.parametrize("observation", ["bits", "memory", "belief"])
-@pytest.mark.parametrize("name", ["thirty_hosts", "green"])
+@pytest.mark.parametrize("name", ["more_users", "green"])
 def test_on_another_network_it_is_shown_what_that_has(name: str, observation: str) -> None:
     place: dict[str, Any] = {"scenario": SCENARIOS / f"{name}.yaml"}
     game: dict[str, Any] = {"red_agent": "meander", "horizon": 20, "seed": 3, **place}
@@ -88,9 +88,9 @@ def test_on_another_network_it_is_shown_what_that_has(name: str, observation: st
 
 def test_a_policy_brings_the_network_of_its_training() -> None:
     policy = Recorder([0])
-    policy.scenario = str(SCENARIOS / "thirty_hosts.yaml")  # type: ignore[attr-defined]
-    CyborgAgent(policy).get_action(np.zeros(120))
-    assert policy.seen[0].shape == (120,)
+    policy.scenario = str(SCENARIOS / "more_users.yaml")  # type: ignore[attr-defined]
+    CyborgAgent(policy).get_action(np.zeros(68))
+    assert policy.seen[0].shape == (68,)
     with pytest.raises(ConfigError, match="networks"):
         CyborgAgent(policy, scenario=SCENARIOS)
 

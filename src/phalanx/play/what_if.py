@@ -18,7 +18,7 @@ from phalanx.cage2.batch import Batch
 from phalanx.cage2.belief import BeliefBatch, BeliefView
 from phalanx.cage2.history import History
 from phalanx.cage2.rules.belief import NO_PRIOR, Prior, words_of
-from phalanx.cage2.rules.mind import Minds, make_minds
+from phalanx.cage2.rules.mind import Minds, make_minds, shows_past
 from phalanx.cage2.rules.network import Networks
 from phalanx.cage2.rules.observation import NUM_BITS, OBS_SIZES, TRUE, observation_kind
 from phalanx.cage2.rules.scenario import DEFAULT_RULES
@@ -66,7 +66,7 @@ class Knowledge:
         )
         self._beliefs = BeliefBatch(size, rules=rules, red_agents=prior, horizon=horizon)
         kept, kind = self._history.minds, observation_kind(observation)
-        self.minds = Minds(kept.memories if kind else None, kept.beliefs, kind)
+        self.minds = Minds(kept.memories if kind else None, kept.beliefs, kind, shows_past(kind))
 
     def observe(self, actions: npt.ArrayLike, bits: Array) -> None:
         """Take in a turn of each: its action, and the 52 bits that it was shown."""

@@ -13,7 +13,6 @@ from phalanx.cage2.rules.observation import (
     SCAN_SEEN,
     SECOND_SCAN,
     STAYS,
-    TRUE,
     UNTOLD,
     Seen,
     shown_of,
@@ -36,7 +35,7 @@ from phalanx.cage2.rules.world import (
     verb_of,
 )
 from phalanx.compiled.bits import has, lowest, number, only
-from phalanx.compiled.rule import Record, rule
+from phalanx.compiled.rule import Record, large_rule, rule
 from phalanx.compiled.spread import BytesOrFloats, spread
 
 Memory = Record  # one record of memory_dtype inside a rule
@@ -237,17 +236,14 @@ def write_open(world: World, memory: Memory, seen: Seen, horizon: int, row: Byte
         row[passed + 1 + len(HORIZONS) + k] = np.float32(share >= 1)
 
 
-@rule
+@large_rule
 def write_remembered(
     world: World, memory: Memory, seen: Seen, kind: int, horizon: int, row: BytesOrFloats
 ) -> None:
-    """The bits and what blue remembers, for observations of this kind; no secrets."""
-    if kind >= TRUE:
-        write_open(world, memory, seen, horizon, row)
-    else:
-        end = write_history(world, memory, seen, horizon, row)
-        if kind == MEMORISED:
-            write_memory(world, memory, row, end)
+    """A `history` or a `memory` observation."""
+    end = write_history(world, memory, seen, horizon, row)
+    if kind == MEMORISED:
+        write_memory(world, memory, row, end)
 
 
 @rule

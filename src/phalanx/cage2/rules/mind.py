@@ -19,11 +19,13 @@ from phalanx.cage2.rules.belief import (
 )
 from phalanx.cage2.rules.memory import (
     Memories,
+    Memory,
     forget,
     is_same_memory,
     is_same_to_belief,
     memory_dtype,
     remember,
+    write_open,
     write_remembered,
 )
 from phalanx.cage2.rules.network import Network
@@ -42,6 +44,7 @@ class Minds(NamedTuple):
     memories: Memories | None  # None if only bits are shown
     beliefs: Beliefs | None
     kind: int
+    shows_past: bool | None  # None if only bits are shown, or a belief in place of what was seen
     features: npt.NDArray[np.float32] | None = None  # [worlds, numbers], where they are shown
 
 
@@ -54,7 +57,12 @@ def make_minds(
 ) -> Minds:
     beliefs = make_beliefs(size, prior) if kind >= TRUE else None
     memories = records(size, memory_dtype(num_hosts)) if kind else None
-    return Minds(memories, beliefs, kind, features)
+    return Minds(memories, beliefs, kind, shows_past(kind), features)
+
+
+def shows_past(kind: int) -> bool | None:
+    """Whether observations of a kind are made of what was seen before: True, or None."""
+    return True if BITS < kind < TRUE else None
 
 
 NO_MINDS = make_minds(1, BITS, NO_PRIOR)  # of networks that show only bits
@@ -86,25 +94,42 @@ def write_mind(
     world: World, minds: Minds, i: int, seen: Seen, horizon: int, row: BytesOrFloats
 ) -> None:
     """The observation, as far as blue can know it."""
-    write_what_is_seen(world, minds.memories, i, seen, minds.kind, horizon, row)
+    write_what_is_seen(world, minds, minds.memories, minds.beliefs, i, seen, horizon, row)
     write_belief_if_any(world, minds.beliefs, i, row)
 
 
 @rule
 def write_what_is_seen(
     world: World,
+    minds: Minds,
     memories: Memories | None,
+    beliefs: Beliefs | None,
     i: int,
+    seen: Seen,
+    horizon: int,
+    row: BytesOrFloats,
+) -> None:
+    """The bits, and what blue remembers, if that is shown; no secrets."""
+    if memories is None:
+        write_bits(world, seen, row)
+    elif beliefs is None:
+        write_past_if_any(world, memories[i], minds.shows_past, seen, minds.kind, horizon, row)
+    else:
+        write_open(world, memories[i], seen, horizon, row)
+
+
+@rule
+def write_past_if_any(
+    world: World,
+    memory: Memory,
+    shows_past: bool | None,
     seen: Seen,
     kind: int,
     horizon: int,
     row: BytesOrFloats,
 ) -> None:
-    """The bits, and what blue remembers, if that is shown."""
-    if memories is not None:
-        write_remembered(world, memories[i], seen, kind, horizon, row)
-    else:
-        write_bits(world, seen, row)
+    if shows_past is not None:
+        write_remembered(world, memory, seen, kind, horizon, row)
 
 
 @rule
