@@ -165,7 +165,7 @@ def read(folder: Path) -> None:
                 tell_coverage([folder / line["name"] for line in whole])
             third = [line for line in mine if line["kind"] == "third"]
             if third:
-                tell_third(third, whole)
+                tell_third(third, [folder / line["name"] for line in whole])
             if any(line["kind"] == "coverage" for line in mine):
                 tell_coverage([folder / k["name"] for k in mine if k["kind"] == "coverage"])
 
@@ -178,9 +178,12 @@ def tell_repeated(one: dict[str, Any], other: dict[str, Any]) -> None:
     )
 
 
-def tell_third(third: list[dict[str, Any]], whole: list[dict[str, Any]]) -> None:
-    for line in whole[:1]:
-        inside = [one["winner"] in line["may_be_best"] for one in third]
+def tell_third(third: list[dict[str, Any]], whole: Sequence[Path]) -> None:
+    for folder in whole[:1]:
+        config, rows = judged(folder)
+        numbers, estimate = known(config, rows)
+        may_be_best = numbers[decide(estimate).may_be_best].tolist()
+        inside = [one["winner"] in may_be_best for one in third]
         print(
             f"  a third of the budget: winner in the set of all in {sum(inside)} of {len(inside)}"
         )
@@ -197,11 +200,9 @@ def tell_third(third: list[dict[str, Any]], whole: list[dict[str, Any]]) -> None
 
 def tell_coverage(folders: Sequence[Path]) -> None:
     """Decisions by any five learners of these searches, beside what all their others say."""
-    settings = yaml.safe_load((folders[0] / "config.yaml").read_text())
-    config, rows = SearchConfig(**settings), []
-    for k, folder in enumerate(folders):
-        rows += [replace(row, learner=row.learner + 100 * k)
-                 for row in read_rows(folder / "measured.csv")]  # fmt: skip
+    config, rows = judged(folders[0])
+    for k, folder in enumerate(folders[1:], 1):
+        rows += [replace(row, learner=row.learner + 100 * k) for row in judged(folder)[1]]
     learners, dice = sorted({row.learner for row in rows}), np.random.default_rng(0)
     held, inside, sizes = [], [], []
     for _ in range(SUBSETS):
@@ -223,6 +224,12 @@ def tell_coverage(folders: Sequence[Path]) -> None:
         f"{len(learners) - 5} in the set in {sum(held)}, all costs within bounds in {sum(inside)}; "
         f"sets of {min(sizes)} to {max(sizes)}"
     )
+
+
+def judged(folder: Path) -> tuple[SearchConfig, list[Row]]:
+    """The settings of a search, and what it measured."""
+    settings = yaml.safe_load((folder / "config.yaml").read_text())
+    return SearchConfig(**settings), read_rows(folder / "measured.csv")
 
 
 def known(config: SearchConfig, rows: list[Row]) -> Any:
