@@ -14,7 +14,7 @@ train: $(VENV)/core              ## install, then train a defender for about thr
 	$(BIN)/phalanx train
 
 test: $(VENV)/test               ## install, then run all tests
-	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 test-browser: $(VENV)/test       ## run the tests of pages, and insist on a browser
 	PHALANX_BROWSER=1 $(BIN)/python -m pytest -m browser
