@@ -37,7 +37,7 @@ def test_sets_hold_the_best_order_also_if_it_was_never_tried(learners: int) -> N
     config = SearchConfig(exhaustive=False, learners=learners)
     rng, held, sizes = np.random.default_rng(7), 0, []
     for _ in range(30):
-        truth = -15 + draw(1.0, 0.4, rng)
+        truth = -15 + draw(0.6, 0.4, rng)
         luck = 0.25**2 * (0.6 * np.exp(-DISTANCES / 0.4) + 0.4 * np.eye(NUM_ORDERS))
         if learners == 1:
             luck = 0.05**2 * np.eye(NUM_ORDERS)

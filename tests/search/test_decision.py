@@ -75,27 +75,6 @@ def test_sets_and_costs_are_true_as_often_as_they_say(
     assert true.sum() >= 36
 
 
-def test_orders_that_are_as_good_as_the_best_are_not_left_out() -> None:
-    """Where all are equal none is told from the best one, in at least 36 of 40 searches."""
-    rng, all_in = np.random.default_rng(8), 0
-    for _ in range(40):
-        table = learners(np.zeros(len(SOME)), 0.3, 0.5, 0.4, 5, rng)
-        luck = fit_luck(NEAR, table)
-        found = decide(Estimate(table.mean(1), luck.covariance(NEAR) / 5, luck.freedom))
-        all_in += bool(found.may_be_best.all())
-    assert all_in >= 36
-
-
-def test_an_order_is_left_out_if_and_only_if_it_costs_something() -> None:
-    rng = np.random.default_rng(9)
-    for _ in range(20):
-        found = decide(Estimate(rng.normal(size=30), np.eye(30) * 0.2**2, 20.0))
-        assert np.array_equal(found.may_be_best, found.low == 0)
-        assert 0 < found.may_be_best.sum() < 30
-        assert (found.low <= found.cost).all()
-        assert (found.cost <= found.high).all()
-
-
 def test_orders_that_are_far_behind_are_out_and_those_beside_the_best_are_in() -> None:
     mean = np.array([0.0, -0.05, -0.2, -3.0])
     found = decide(Estimate(mean, np.eye(4) * 0.1**2))
@@ -114,7 +93,7 @@ def test_luck_that_two_orders_share_does_not_hide_their_difference() -> None:
 
 
 def test_a_size_that_is_known_badly_widens_what_may_be() -> None:
-    mean = np.linspace(0, -2, 20)
+    mean = np.linspace(0, -1, 20)
     sure, unsure = (decide(Estimate(mean, np.eye(20) * 0.04, f)) for f in (np.inf, 4.0))
     assert unsure.may_be_best.sum() > sure.may_be_best.sum()
     assert (unsure.high > sure.high).all()

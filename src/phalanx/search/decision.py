@@ -4,8 +4,8 @@
     decision.may_be_best                  # [M] the orders that cannot be told from the best
     decision.low, decision.high           # [M] what each costs against the best, at least, at most
 
-All of it holds at once with the confidence asked for, however many orders there are: all pairs are
-compared (Tukey), with the whole covariance.
+All of it holds at once with the confidence asked for, however many orders there are. These are
+multiple comparisons with the best (Hsu, 1984; Edwards & Hsu, 1983), with the whole covariance.
 """
 
 from typing import NamedTuple
@@ -46,7 +46,7 @@ class Decision(NamedTuple):
     best: int
     """the order with the highest estimate"""
     may_be_best: npt.NDArray[np.bool_]
-    """those that cannot be told from the best one, which is among them: they may cost nothing"""
+    """the best order is among these"""
     cost: Floats
     """how much lower each order's return is than that of the best one: estimated"""
     low: Floats
@@ -57,23 +57,30 @@ class Decision(NamedTuple):
 
 
 def decide(estimate: Estimate, confidence: float = CONFIDENCE) -> Decision:
-    """With the confidence, at once: each cost is within its bounds.
+    """With the confidence, at once: the best order may be best, and each cost is within its bounds.
 
-    Let q be so large that with the confidence
+    Let b be the order that is truly best, and qᵢ so large that with the confidence
 
-        |(mᵢ - mⱼ) - (μᵢ - μⱼ)| ≤ q · seᵢⱼ for all pairs,
+        |(mᵢ - mⱼ) - (μᵢ - μⱼ)| ≤ qᵢ · seᵢⱼ for all j,
 
-    which is simulated. An order j costs at least what it is behind any other one for certain. Those
-    that are behind none may be the best; j costs at most what it may be behind one of these.
+    which is simulated for each i. For i = b this bounds what each j costs, μ_b - μⱼ. As b is
+    unknown, all i stay in the set that may be b by that, those with mⱼ - mᵢ ≤ qᵢ · seᵢⱼ for all j,
+    and the bounds of j are the widest that one of these gives.
     """
     mean, errors = estimate.mean, estimate.errors()
-    reach = _critical(estimate, errors, confidence) * errors
+    reach = _critical(estimate, errors, confidence)[:, None] * errors
     ahead = mean[:, None] - mean  # [i, j]: by how much i seems better than j
-    low = np.maximum((ahead - reach).max(axis=0), 0.0)
-    may_be_best = low == 0
-    high = np.maximum((ahead + reach)[may_be_best].max(axis=0), 0.0)
-    high[may_be_best & (may_be_best.sum() == 1)] = 0.0  # alone it is the best, and costs nothing
-    return Decision(int(np.argmax(mean)), may_be_best, mean.max() - mean, low, high, confidence)
+    may_be_best = np.asarray((-ahead <= reach).all(axis=1))
+    lowest, highest = (ahead - reach)[may_be_best], (ahead + reach)[may_be_best]
+    # Against itself the best order costs nothing; that is between the bounds anyway.
+    return Decision(
+        int(np.argmax(mean)),
+        may_be_best,
+        mean.max() - mean,
+        np.maximum(lowest.min(axis=0), 0.0),
+        np.maximum(highest.max(axis=0), 0.0),
+        confidence,
+    )
 
 
 def quantile(estimate: Estimate, weights: Floats, confidence: float = CONFIDENCE) -> Floats:
@@ -86,13 +93,16 @@ def quantile(estimate: Estimate, weights: Floats, confidence: float = CONFIDENCE
     return float(np.quantile(drawn.max(axis=1), confidence)) * error
 
 
-def _critical(estimate: Estimate, errors: Floats, confidence: float) -> float:
-    """q: so many standard errors hold the differences of all pairs at once."""
-    drawn, furthest = _draws(estimate), np.zeros(DRAWS)
-    for i in range(1, len(errors)):
-        apart = np.abs(drawn[:, :i] - drawn[:, [i]]) / errors[i, :i]
-        np.maximum(furthest, apart.max(axis=1), out=furthest)
-    return float(np.quantile(furthest, confidence))
+def _critical(estimate: Estimate, errors: Floats, confidence: float) -> Floats:
+    """[M] qᵢ: so many standard errors hold all differences from i at once."""
+    drawn = _draws(estimate)
+    found = np.zeros(len(errors))
+    for i in range(len(errors)):
+        others = np.arange(len(errors)) != i
+        if others.any():
+            apart = np.abs(drawn[:, others] - drawn[:, [i]]) / errors[i, others]
+            found[i] = np.quantile(apart.max(axis=1), confidence)
+    return found
 
 
 def _draws(estimate: Estimate) -> Floats:
