@@ -13,7 +13,7 @@ from phalanx.cage2.rules.observation import TRUTH_SIZE
 from phalanx.cage2.rules.scenario import NUM_ACTIONS
 from phalanx.compiled.team import ThreadTeam
 from phalanx.errors import ConfigError
-from phalanx.learn.cage2.collect import Shaping
+from phalanx.learn.cage2.games import Shaping
 from phalanx.learn.cage2.sampler import Cage2Sampler, CompiledSampler
 from phalanx.learn.cage2.torch_sampler import TorchSampler
 from phalanx.learn.compiled.policy import Policy

@@ -33,7 +33,7 @@ from phalanx.cluster.ray import (
 from phalanx.envs.faults import Fault, FaultLog
 from phalanx.errors import ConfigError, WorkerError
 from phalanx.files import Facts
-from phalanx.learn.cage2.collect import Shaping
+from phalanx.learn.cage2.games import Shaping
 from phalanx.learn.ppo import Stepper
 from phalanx.learn.rollout import Rollout, Stopped, side_by_side
 from phalanx.stopwatch import COPYING, WAITING, Stopwatch

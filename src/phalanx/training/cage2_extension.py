@@ -12,7 +12,7 @@ from phalanx.cage2.rules.scenario import HORIZONS
 from phalanx.cage2.rules.scoring import FIXES, Orders
 from phalanx.cage2.settings import kinds_of_episodes
 from phalanx.cage2.workflow import order_name, parse_order
-from phalanx.learn.cage2.collect import Shaping
+from phalanx.learn.cage2.games import Shaping
 from phalanx.learn.cage2.gate import Gate
 from phalanx.learn.rollout import Rollout, Sampler
 from phalanx.statistics import interval

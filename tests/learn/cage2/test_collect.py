@@ -8,7 +8,7 @@ import pytest
 from phalanx.cage2.batch import Batch
 from phalanx.cage2.rules.observation import TRUTH_SIZE
 from phalanx.cage2.rules.scenario import NUM_ACTIONS, action_index, useful_actions
-from phalanx.learn.cage2.collect import Shaping
+from phalanx.learn.cage2.games import Shaping
 from phalanx.learn.cage2.sampler import CompiledSampler
 from phalanx.learn.compiled.mlp import forward, work_size
 from phalanx.learn.compiled.policy import Policy

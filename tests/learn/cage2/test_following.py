@@ -12,7 +12,7 @@ from phalanx.cage2.rules.observation import TRUTH_SIZE
 from phalanx.cage2.rules.scenario import HOST_OF_ACTION, NUM_ACTIONS, USER0
 from phalanx.cage2.rules.scoring import NO_ORDERS, Orders, make_orders
 from phalanx.cage2.workflow import CODE_SIZE, CODES, NUM_ORDERS, judge, parse_order
-from phalanx.learn.cage2.collect import Shaping
+from phalanx.learn.cage2.games import Shaping
 from phalanx.learn.cage2.greedy import play_out
 from phalanx.learn.cage2.sampler import CompiledSampler
 from phalanx.learn.cage2.torch_sampler import TorchSampler

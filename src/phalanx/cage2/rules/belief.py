@@ -16,13 +16,14 @@ from phalanx.cage2.rules.attackers import plan_move
 from phalanx.cage2.rules.green import green_outcome, green_outcomes
 from phalanx.cage2.rules.hidden import add_hidden
 from phalanx.cage2.rules.network import LOADED, NETWORK, Network, Networks
-from phalanx.cage2.rules.observation import EXPLOIT_SEEN, NO_ACTIVITY, PRIVILEGED, Seen, shown_of
-from phalanx.cage2.rules.red import SEEN_SHARE, chance_of_exploit, exploits_against, listening
+from phalanx.cage2.rules.observation import EXPLOIT_SEEN, NO_ACTIVITY, Seen, shown_of
+from phalanx.cage2.rules.red import SEEN_SHARE, chance_of_exploit, exploits_against
 from phalanx.cage2.rules.red_actions import EXPLOIT, RED_SLEEP
 from phalanx.cage2.rules.scenario import COIN, NO_HOST
+from phalanx.cage2.rules.surprise import differing_hosts, take_at_its_word
 from phalanx.cage2.rules.turn import begin_turn, end_turn, red_acts
 from phalanx.cage2.rules.world import World, Worlds, hosts_in
-from phalanx.compiled.bits import all_but, count, has, lowest, number, only
+from phalanx.compiled.bits import count, lowest, number
 from phalanx.compiled.rule import Record, kernel, large_rule, records, rule
 from phalanx.compiled.spread import BytesOrFloats
 
@@ -326,41 +327,6 @@ def is_same_belief(beliefs: Beliefs, i: int, j: int) -> bool:
         ):
             return False
     return True
-
-
-@rule
-def take_at_its_word(world: World, state: Network, seen: Seen) -> None:
-    """Where a state shows other bits than blue was shown, let be true what these look like."""
-    for host in range(hosts_in(world)):
-        shown = shown_of(seen, host)
-        if shown == shown_of(state.seen, host):
-            continue
-        activity, is_root = shown & EXPLOIT_SEEN, shown & PRIVILEGED == PRIVILEGED
-        if activity:
-            state.known |= only(host)
-            state.scanned |= only(host)
-            state.ports[host] |= listening(world, state, host)
-        if is_root or activity == EXPLOIT_SEEN:
-            state.sessions |= only(host)
-            state.named |= only(host)
-            state.files |= only(host)
-        if is_root:
-            state.root |= only(host)
-            state.removable &= all_but(host)
-        elif activity == EXPLOIT_SEEN and not has(state.root, host):
-            state.removable |= only(host)
-
-
-@rule
-def differing_hosts(seen: Seen, other: Seen) -> int:
-    """Of how many hosts two observations say different things."""
-    hosts = 0
-    for word in range(len(seen)):
-        bits = number(seen[word]) ^ number(other[word])
-        bits |= bits >> 1
-        bits |= bits >> 2
-        hosts += count(bits & 0x1111111111111111)
-    return hosts
 
 
 @large_rule

@@ -19,6 +19,7 @@ from phalanx.compiled.bits import has
 from phalanx.compiled.rule import kernel
 
 VSFTPD = NUM_DECOYS - 1
+NO_OUTPUT = -1
 
 
 @kernel

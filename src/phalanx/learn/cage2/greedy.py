@@ -11,15 +11,9 @@ from phalanx.cage2.rules.world import host_of
 from phalanx.compiled.bits import number
 from phalanx.compiled.rule import kernel, records
 from phalanx.compiled.team import Board, join, leave, next_piece
-from phalanx.learn.cage2.collect import (
-    BLOCK,
-    Games,
-    games_of,
-    play_one,
-    write_input,
-    write_mask,
-    write_mask_of_host,
-)
+from phalanx.learn.cage2.blocks import BLOCK
+from phalanx.learn.cage2.choices import write_mask, write_mask_of_host
+from phalanx.learn.cage2.games import Games, games_of, play_one, write_input
 from phalanx.learn.compiled.distributions import most_likely
 from phalanx.learn.compiled.mlp import forward
 from phalanx.learn.compiled.policy import Networks, Policy
@@ -83,7 +77,8 @@ def play_blocks(
     while block >= 0:
         start, stop = block * BLOCK, min((block + 1) * BLOCK, size)
         for i in range(start, stop):
-            write_mask(games, games.nets[i], masks[i - start])
+            net = games.nets[i]
+            write_mask(games.worlds[net.world], net, games.actions, games.outputs, masks[i - start])
         for t in range(horizons[-1]):
             for i in range(start, stop):
                 write_input(games, games.nets[i], i, obs[i - start])

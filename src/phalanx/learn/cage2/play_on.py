@@ -31,16 +31,9 @@ from phalanx.cage2.scenario.read import CAGE2_WORLDS
 from phalanx.compiled.bits import number
 from phalanx.compiled.rule import kernel, records, rule
 from phalanx.compiled.team import Board, ThreadTeam, join, leave, next_piece
-from phalanx.learn.cage2.collect import (
-    BLOCK,
-    NO_OWN_RETURNS,
-    Games,
-    outputs_of,
-    play_one,
-    write_input,
-    write_mask,
-    write_mask_of_host,
-)
+from phalanx.learn.cage2.blocks import BLOCK
+from phalanx.learn.cage2.choices import outputs_of, write_mask, write_mask_of_host
+from phalanx.learn.cage2.games import NO_OWN_RETURNS, Games, play_one, write_input
 from phalanx.learn.compiled.distributions import most_likely
 from phalanx.learn.compiled.mlp import forward, join_columns
 from phalanx.learn.compiled.policy import Networks, Policy
@@ -177,7 +170,8 @@ def play_on_blocks(
             desks.words[first + k] = starts.words[start + k]
             copy_mind(starts.minds, owner, games.minds, first + k, counted.least)
             games.condition[first + k] = starts.told[owner]
-            write_mask(games, games.nets[first + k], masks[k])
+            net = games.nets[first + k]
+            write_mask(games.worlds[net.world], net, games.actions, games.outputs, masks[k])
             is_first = k == 0 or starts.families[start + k] != starts.families[start + k - 1]
             leader[k] = k if is_first else leader[k - 1]
             has_joined[k], lost[k], closing[k] = False, 0.0, 0.0

@@ -13,15 +13,8 @@ from phalanx.cage2.saved_games import check_conducts
 from phalanx.compiled.rule import records
 from phalanx.compiled.team import CACHE_LINE, LEADER
 from phalanx.envs.faults import Fault
-from phalanx.learn.cage2.collect import (
-    POLICY_TICKS,
-    SIMULATOR_TICKS,
-    Games,
-    Shaping,
-    begin_following_everywhere,
-    collect_blocks,
-    games_of,
-)
+from phalanx.learn.cage2.collect import POLICY_TICKS, SIMULATOR_TICKS, collect_blocks
+from phalanx.learn.cage2.games import Games, Shaping, begin_following_everywhere, games_of
 from phalanx.learn.compiled.mlp import Floats
 from phalanx.learn.compiled.policy import Policy
 from phalanx.learn.rollout import Rollout, empty_rollout

@@ -13,7 +13,8 @@ from phalanx.cage2.batch import Batch
 from phalanx.cage2.rules.network import Networks, policy_die
 from phalanx.cage2.rules.observation import write_truth
 from phalanx.compiled.rule import kernel
-from phalanx.learn.cage2.collect import Final, Games, Shaping, look_around, play_and_store
+from phalanx.learn.cage2.collect import Final, look_around, play_and_store
+from phalanx.learn.cage2.games import Games, Shaping
 from phalanx.learn.cage2.sampler import Cage2Sampler
 from phalanx.learn.rollout import Floats, Rollout
 from phalanx.learn.torch.heads import Categorical, TorchActor

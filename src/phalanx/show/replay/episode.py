@@ -10,7 +10,7 @@ import numpy.typing as npt
 from phalanx.cage2.batch import Batch
 from phalanx.cage2.scenario.several import open_scenarios
 from phalanx.errors import ActionError
-from phalanx.learn.cage2.collect import BLOCK
+from phalanx.learn.cage2.blocks import BLOCK
 from phalanx.play.cells import order_numbers
 from phalanx.play.episodes import Begun, begin_episodes
 from phalanx.play.evaluate_config import Games
