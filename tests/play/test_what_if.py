@@ -41,7 +41,7 @@ def new_defender(observation: str = "memory", condition: tuple[float, ...] = ())
         condition=condition,
         policy=policy,
         turn_weights=np.ones(40),
-        value_scale=0.5,
+        value_worth=np.full(40, 2.0),
     )
 
 
@@ -83,7 +83,9 @@ def test_playing_on_from_a_state_is_the_game_itself(kind: str) -> None:
     weights = np.linspace(1, 3, 30)
     assert defender.policy is not None
     desks = make_desks(2, batch.kind, defender.policy.actions, defender.useful, 1)
-    returns = play_on(ThreadTeam(2), desks, defender.policy, starts, Counted(weights, 99, 0.0))
+    returns = play_on(
+        ThreadTeam(2), desks, defender.policy, starts, Counted(weights, 99, np.zeros(0))
+    )
     assert returns == pytest.approx(rest_of(batch, defender, weights))
     assert len(set(returns)) > 1
 
@@ -101,13 +103,13 @@ def test_a_game_that_is_cut_is_closed_with_the_critics_value() -> None:
     defender.policy.critic[-1] = 2.0  # type: ignore[union-attr]
     closed = WhatIf(defender)(known, asked, games=3, turns=2)
     for a, b in zip(closed, cut, strict=True):
-        assert (a.returns - b.returns)[0] == pytest.approx(2.0 / 0.5)  # value / value_scale
+        assert (a.returns - b.returns)[0] == pytest.approx(2.0 * 2.0)  # a value of 2
 
 
 def test_a_critic_of_other_units_is_not_asked() -> None:
     defender = new_defender()
-    assert WhatIf(defender).value_scale == 0.5
-    assert WhatIf(defender, horizons=(30, 40)).value_scale == 0
+    assert len(WhatIf(defender).value_worth) == 40
+    assert len(WhatIf(defender, horizons=(30, 40)).value_worth) == 0
 
 
 def test_equal_actions_have_equal_games_whoever_else_is_asked_and_on_any_threads() -> None:

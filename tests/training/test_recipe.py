@@ -9,7 +9,12 @@ import pytest
 from phalanx.cage2.scenario.read import CAGE2_WORLDS
 from phalanx.learn.impala import Impala, ImpalaSettings
 from phalanx.learn.ppo import PPO, LossSettings, PPOSettings
-from phalanx.training.cage2_extension import Cage2Extension, restore_price, turn_weights
+from phalanx.training.cage2_extension import (
+    Cage2Extension,
+    restore_price,
+    turn_weights,
+    value_worth,
+)
 from phalanx.training.config import TrainConfig
 from phalanx.training.on_cage2 import (
     chosen_actions,
@@ -84,8 +89,8 @@ def test_rewards_count_once_for_each_horizon_that_they_are_in() -> None:
     ("changes", "after_the_end"),
     [
         ({}, 0.0),
-        ({"horizon": 99}, 0.995),
-        ({"turn_weights": "flat"}, 0.995),
+        ({"horizon": 99}, 0.99),
+        ({"turn_weights": "flat"}, 0.99),
         ({"horizon": 200}, 0.0),
     ],
 )
@@ -94,7 +99,7 @@ def test_nothing_counts_after_the_last_horizon_of_the_leaderboard(
 ) -> None:
     config = TrainConfig(**changes, reward_scale=0.5)
     shaped = Cage2Extension(config).shaping(0.0)
-    assert shaped[1:] == pytest.approx((0.8, 0.5, 0.995, after_the_end))
+    assert shaped[1:] == pytest.approx((0.8, 0.5, 0.99, after_the_end))
 
 
 @pytest.mark.parametrize(
@@ -162,3 +167,16 @@ def test_a_sampler_that_plays_ahead_has_two_rollouts() -> None:
         assert options["num_rollouts"] == count
         np.testing.assert_array_equal(options["condition"], np.full((4, 1), 0.5, np.float32))
         batch.close()
+
+
+def test_a_critics_value_stands_for_the_points_to_come() -> None:
+    """Where every turn counts alike and loses alike: what a critic learns, in points again."""
+    for gamma, over in ((0.9, False), (1.0, False), (0.9, True)):
+        weights = "leaderboard" if over else "flat"
+        config = TrainConfig(gamma=gamma, reward_scale=0.5, turn_weights=weights)
+        counted = turn_weights(config).astype(float)
+        value = 0.0 if over or gamma == 1 else 1 / (1 - gamma)
+        worth = value_worth(config)
+        for turn in reversed(range(100)):
+            value = counted[turn] + gamma * value
+            assert 0.5 * value * worth[turn] == pytest.approx(counted[turn:].sum())

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 import phalanx
 from phalanx.cage2.rules.observation import PASSED
+from phalanx.cage2.rules.scenario import ACTION_SLEEP
 from phalanx.cli.commands import main
 from phalanx.errors import CheckpointError, ConfigError
 from phalanx.play.lessons import open_teacher
@@ -26,7 +28,9 @@ TAUGHT: dict[str, Any] = {"teacher": "champion", "teacher_episodes": 6, "teacher
 
 def test_lessons_are_what_the_learner_would_see_and_the_teacher_did() -> None:
     champion = load_defender("champion")
-    config = TrainConfig(**TAUGHT, prior=champion.prior, horizon=30, condition=(0.5,))
+    config = TrainConfig(
+        **TAUGHT, prior=champion.prior, horizon=30, condition=(0.5,), actions="useful"
+    )
     actions = open_teacher(config)()
     assert actions.shape == (30, 6)
     lessons = watch(config, actions)
@@ -46,6 +50,18 @@ def test_what_the_learner_may_not_do_is_left_out() -> None:
     assert lessons.masks[np.arange(len(lessons.actions)), lessons.actions].all()
     quiet = TrainConfig(teacher="react-restore", teacher_episodes=5, horizon=20)
     assert len(watch(quiet, open_teacher(quiet)()).actions) == 100  # Monitor is Sleep
+
+
+def test_what_is_in_vain_is_learnt_as_sleep() -> None:
+    config = TrainConfig(teacher="random", teacher_episodes=5, horizon=20, actions="useful")
+    actions = open_teacher(config)()
+    plain, effective = (
+        watch(replace(config, actions=chosen), actions) for chosen in ("useful", "effective")
+    )
+    assert len(effective.actions) >= len(plain.actions)
+    asleep = [(lessons.actions == ACTION_SLEEP).sum() for lessons in (plain, effective)]
+    assert asleep[1] > asleep[0] + 3
+    assert effective.masks[np.arange(len(effective.actions)), effective.actions].all()
 
 
 def test_a_taught_run_learns_what_the_teacher_does(tmp_path: Path) -> None:

@@ -10,9 +10,9 @@ from phalanx.cage2.attack.own_red import OwnRed
 from phalanx.cage2.belief import open_minds
 from phalanx.cage2.rewards import reward_of
 from phalanx.cage2.rules.batch_turn import Shown, allocate, begin_episodes, play_turns
-from phalanx.cage2.rules.masks import action_masks
+from phalanx.cage2.rules.masks import action_masks, effective_actions
 from phalanx.cage2.rules.network import network_dtype, seed_networks
-from phalanx.cage2.rules.observation import BELIEVED, observation_kind
+from phalanx.cage2.rules.observation import BELIEVED, TRUE, observation_kind
 from phalanx.cage2.rules.scenario import ABOUT_HOSTS, ALL_RED_AGENTS, ALL_VERBS, DEFAULT_RULES
 from phalanx.cage2.rules.sizes import observation_size
 from phalanx.cage2.rules.web_decoys import counts_vsftpd
@@ -220,13 +220,21 @@ class Batch:
         if self.own_red is not None and self.worlds["refused"].any():
             self.own_red.refuse(self.nets)
 
-    def action_masks(self) -> npt.NDArray[np.bool_]:
+    def action_masks(self, *, effective: bool = False) -> npt.NDArray[np.bool_]:
         """bool [N, actions]: False for decoys that blue knows it cannot place.
 
         A masked action is still a legal one.
+
+        effective: also False for Analyse and Remove where they can show and change nothing, by the
+            belief (or the truth) that is shown.
         """
         self.team.settle()
-        return action_masks(self.worlds, self.nets["world"], self.nets["decoys"])
+        masks = action_masks(self.worlds, self.nets["world"], self.nets["decoys"])
+        if not effective:
+            return masks
+        if self.kind < TRUE:
+            raise ConfigError("what is effective is known by a belief; give observation='belief'")
+        return masks & effective_actions(self.worlds, self.shown.obs)
 
     def save(self) -> Saved:
         """The whole game as arrays; a batch with the same settings can `restore` them."""

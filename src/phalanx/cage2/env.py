@@ -107,9 +107,12 @@ class Cage2Env(gymnasium.Env[Array, npt.ArrayLike]):
     def _info(self) -> Info:
         return {"action_mask": self.action_masks().view(np.int8)}
 
-    def action_masks(self) -> npt.NDArray[np.bool_]:
-        """bool [145]: False for decoys that blue knows it cannot place; they stay legal."""
-        return self.batch.action_masks()[0]
+    def action_masks(self, *, effective: bool = False) -> npt.NDArray[np.bool_]:
+        """bool [145]: False for decoys that blue knows it cannot place; they stay legal.
+
+        effective: as `Cage2VectorEnv` has it.
+        """
+        return self.batch.action_masks(effective=effective)[0]
 
     known = shown_as("known", "Whose address red knows: uint8 [13].", 0)
     scanned = shown_as("scanned", "Whose ports red knows: uint8 [13].", 0)

@@ -238,9 +238,13 @@ class Cage2VectorEnv(VectorEnv[Array, Array, Array]):
     def _own(self, array: Array) -> Array:
         return array.copy() if self.copy else array
 
-    def action_masks(self) -> npt.NDArray[np.bool_]:
-        """bool [N, 145]: False for decoys that blue knows it cannot place; they stay legal."""
-        return self.batch.action_masks()
+    def action_masks(self, *, effective: bool = False) -> npt.NDArray[np.bool_]:
+        """bool [N, 145]: False for decoys that blue knows it cannot place; they stay legal.
+
+        effective: also False for Analyse and Remove where they can show and change nothing, by the
+            belief (or the truth) that is shown.
+        """
+        return self.batch.action_masks(effective=effective)
 
     def save(self) -> dict[str, Array]:
         """The whole state as arrays (see `restore`)."""

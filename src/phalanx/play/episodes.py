@@ -207,7 +207,8 @@ def _play_compiled(
     numbers = np.zeros(batch.num_envs, np.int64) if orders is None else judging(orders, games)
     judged = NO_ORDERS if orders is None else make_orders([0], games.compliance_rule)
     told = trained.told(batch.num_envs, orders)
-    some = play_out(batch, policy, trained.useful, told, judged, numbers, ascending)
+    effective = trained.effective_in is not None
+    some = play_out(batch, policy, trained.useful, told, judged, numbers, ascending, effective)
     columns = [ascending.index(horizon) for horizon in horizons]
     return Played(some.returns[:, columns], some.fixes[:, columns], some.compliant[:, columns])
 

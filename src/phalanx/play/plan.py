@@ -119,7 +119,7 @@ class PlanningDefender:
         began = time.perf_counter()
         check_shown(obs, self.observation)
         known = self._take_in(obs)
-        allowed = (known.action_masks() if masks is None else masks) & self.base.useful
+        allowed = self.base.allowed(obs, known.action_masks() if masks is None else masks)
         logits = self.base.logits(np.hstack([obs, self.base.told(len(obs), self.base.orders)]))
         ranked = np.where(allowed, logits, -np.inf)
         actions = ranked.argmax(axis=1)
@@ -137,7 +137,7 @@ class PlanningDefender:
             self._ask = WhatIf(
                 self.base, self.settings.plan_horizon, self._num_threads, LEAST_STATE
             )
-            self._rounds = rounds_of(self.settings, has_critic=bool(self._ask.value_scale))
+            self._rounds = rounds_of(self.settings, has_critic=len(self._ask.value_worth) > 0)
             self._streams = [_stream(self._seed, self._first + i) for i in range(size)]
             self._known = Knowledge(
                 size,

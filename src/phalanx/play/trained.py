@@ -13,6 +13,7 @@ from phalanx.agents import agent_path
 from phalanx.arrays import Array
 from phalanx.arrays_file import Declared
 from phalanx.cage2.registration import CAGE2_ENVS, ENV_ID
+from phalanx.cage2.rules.masks import effective_actions
 from phalanx.cage2.rules.observation import OBS_SIZES, observation_kind
 from phalanx.cage2.rules.scenario import DEFAULT_RULES, NUM_ACTIONS
 from phalanx.cage2.rules.sizes import are_alike, observation_size
@@ -26,13 +27,14 @@ from phalanx.learn.compiled.mlp import use_one_thread_per_product
 from phalanx.learn.compiled.policy import Policy
 from phalanx.learn.compiled.stepper import CompiledStepper
 from phalanx.learn.ppo import Stepper
-from phalanx.training.cage2_extension import turn_weights
+from phalanx.training.cage2_extension import turn_weights, value_worth
 from phalanx.training.checkpoint import LEARNT, last_checkpoint, load_checkpoint, read_facts
 from phalanx.training.config import TrainConfig
 from phalanx.training.on_cage2 import (
     by_host,
     chosen_actions,
     hosts_network,
+    leaves_out_vain,
     orders_of,
     policy_sizes,
     worlds_of_run,
@@ -76,6 +78,8 @@ class TrainedDefender:
     """whom its belief expects, if its observations show one"""
     useful: npt.NDArray[np.bool_]
     """[actions] those that it may play"""
+    effective_in: Worlds | None = None
+    """its networks, if it never plays what the belief it is shown says is in vain"""
     condition: Sequence[float] = ()
     """numbers that it was told with every observation"""
     workflow: str | None = None
@@ -88,8 +92,8 @@ class TrainedDefender:
     """the compiled networks behind `logits`, if it has such"""
     turn_weights: npt.NDArray[np.float64] = field(default_factory=lambda: np.ones(100))
     """[turns] what a reward counted in each turn of its training's episodes"""
-    value_scale: float = 0.0
-    """what its critic says is so many times a return that counts so; 0: it has no such critic"""
+    value_worth: npt.NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    """[turns] how many points, as turns count, its critic's value stands for; or no such critic"""
     orders: npt.NDArray[np.int64] | None = None
     """[N] that it is told to follow now"""
     dice: np.random.Generator | None = None
@@ -167,11 +171,20 @@ class TrainedDefender:
         check_shown(obs, self.observation, self.shown_size)
         told = self.told(len(obs), self.orders)
         logits: Array = self.logits(np.hstack([obs, told]))
-        logits = np.where(self.useful if masks is None else masks & self.useful, logits, -np.inf)
+        logits = np.where(self.allowed(obs, masks), logits, -np.inf)
         if self.dice is not None:
             size = max(len(obs), self.width)
             logits = logits + self.dice.gumbel(size=(size, len(self.useful)))[: len(obs)]
         return logits.argmax(axis=1)
+
+    def allowed(
+        self, obs: Array, masks: npt.NDArray[np.bool_] | None = None
+    ) -> npt.NDArray[np.bool_]:
+        """bool [N, actions]: what it may play on seeing this, of what `masks` leave."""
+        useful = self.useful if masks is None else masks & self.useful
+        if self.effective_in is None:
+            return useful
+        return useful & effective_actions(self.effective_in, obs)
 
 
 def check_shown(obs: npt.ArrayLike, observation: str, wanted: int | None = None) -> None:
@@ -298,10 +311,11 @@ def _defender(
             "workflow": config.workflow,
             "compliance_rule": config.compliance_rule,
             "is_told": orders_of(config).codes.shape[1] > 0,
+            "effective_in": worlds if leaves_out_vain(config) else None,
             "turn_weights": turn_weights(config).astype(np.float64),
         }
         if config.workflow is None:  # else the critic also values how an order is followed
-            known["value_scale"] = config.reward_scale
+            known["value_worth"] = value_worth(config)
     if isinstance(networks, Policy):
         return TrainedDefender(networks.logits, policy=networks, **known)
     import torch

@@ -36,7 +36,7 @@ from phalanx.statistics import interval
 
 MOST_GAMES = 2**16  # for one question
 # States that are less likely are left out of the policy's belief while it plays on: that is seven
-# times as fast against Meander, and of 6,400 decisions of the champion it changed none.
+# times as fast against Meander, and changed 3 of 832 games of the champion, by 0.002 on average.
 LEAST_STATE = 1e-4
 
 Actions = npt.NDArray[np.int64]
@@ -207,13 +207,14 @@ class WhatIf:
             policy.obs_size - shown_size,
             self.worlds,
             self.features,
+            self.defender.effective_in is not None,
         )
 
     @property
-    def value_scale(self) -> float:
-        """How the critic's values relate to returns as they count here; 0: not at all."""
+    def value_worth(self) -> Returns:
+        """[turns] what the critic's values stand for as turns count here; none: for nothing."""
         is_same = np.array_equal(self.weights, self.defender.turn_weights)
-        return self.defender.value_scale if is_same else 0.0
+        return self.defender.value_worth if is_same else np.zeros(0)
 
     def __call__(
         self,
@@ -239,8 +240,8 @@ class WhatIf:
             np.ascontiguousarray(self.defender.told(known.size, self.defender.orders), np.float32),
         )
         limit = len(self.weights) if turns is None else turns
-        value_scale = 0.0 if turns is None else self.value_scale
-        counted = Counted(self.weights, limit, value_scale, self.least)
+        value_worth = np.zeros(0) if turns is None else self.value_worth
+        counted = Counted(self.weights, limit, value_worth, self.least)
         returns = play_on(self._team, self._desks, policy, starts, counted)
         parts = np.split(returns, np.cumsum(lengths)[:-1])
         return [

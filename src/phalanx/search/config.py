@@ -106,6 +106,10 @@ class SearchConfig(TrainConfig):
     """flat: the return of whole episodes; or leaderboard"""
     minibatch_size: Annotated[int, Within(1, 10**9)] = 1000
     """rows of a gradient step"""
+    gamma: Annotated[float, Within(0, 1)] = 0.995
+    """discount of a turn"""
+    gae_lambda: Annotated[float, Within(0, 1)] = 0.98
+    """decay of advantage estimation"""
 
     given: ClassVar[frozenset[str]]  # names of the settings that were given, not left to defaults
 

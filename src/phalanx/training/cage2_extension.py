@@ -121,6 +121,22 @@ class Cage2Extension(Extension):
             self.gate.prices[:] = arrays["prices"]
 
 
+def value_worth(config: TrainConfig) -> npt.NDArray[np.float64]:
+    """[turns] the points to come, as turns count, that a critic's value of 1 in each turn stands
+    for, if losses are spread evenly over the turns to come: values are scaled and discounted.
+    """
+    shaping = Cage2Extension(config).shaping(1.0)
+    weights = shaping.weights.astype(np.float64)
+    # What follows a cut goes on as its last turn, as far as a discount lets it end.
+    discounted = weights[-1] / (1 - shaping.gamma) if 0 < shaping.final_gamma < 1 else 0.0
+    worth, counted = np.empty_like(weights), 0.0
+    for turn in reversed(range(len(weights))):
+        discounted = weights[turn] + shaping.gamma * discounted
+        counted += weights[turn]
+        worth[turn] = counted / discounted / shaping.scale
+    return worth
+
+
 def turn_weights(config: TrainConfig) -> npt.NDArray[np.float32]:
     """What a reward counts in each turn: for the leaderboard, once per horizon that includes it."""
     turns = np.arange(config.horizon)

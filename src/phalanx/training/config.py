@@ -41,6 +41,7 @@ from phalanx.training.effects import (
     BELIEF,
     BUILT_IN,
     CAGE2,
+    FORESEEN,
     GAME,
     GATE,
     IMPALA,
@@ -99,10 +100,14 @@ class TrainConfig(TeacherConfig):
     """the chance that green acts in a turn: 1 is the original's GreenAgent; none if not given"""
     prior: Annotated[str, BELIEF] = DEFAULT_PRIOR
     """attackers that a belief expects, and how likely each is before anything is seen"""
-    actions: Annotated[str, OneOf("useful", "all"), CAGE2] = "useful"
-    """useful: leave out actions that can never help; or all"""
+    actions: Annotated[str, OneOf("effective", "useful", "all"), CAGE2] = "effective"
+    """useful: leave out actions that can never help; effective: also those that by what is shown of
+    a belief can change and show nothing in this turn; or all"""
     critic_truth: Annotated[bool | None, CAGE2] = None
     """let the critic see the true state while training; if not given, unless it sees a belief"""
+    foresight: Annotated[bool | None, FORESEEN] = None
+    """take the luck of red's dice out of what is learnt: a turn counts as it does on average over
+    all that the belief says can happen; if not given, where that can be done"""
     turn_weights: Annotated[str, OneOf("leaderboard", "flat"), CAGE2] = "leaderboard"
     """leaderboard: a reward counts once for each horizon (30, 50, 100) that it is in; or flat"""
     restore_curriculum: Annotated[float, Within(0, 1), CAGE2] = 0.4
@@ -112,7 +117,7 @@ class TrainConfig(TeacherConfig):
 
     section("budget")
     total_episodes: Annotated[int | None, Within(1, 10**12), NO_STEPS] = by_env(
-        180_000, None, aliases=("--episodes",)
+        100_000, None, aliases=("--episodes",)
     )
     """when to stop"""
     total_steps: Annotated[int | None, Within(1, 10**14)] = by_env(
@@ -149,9 +154,9 @@ class TrainConfig(TeacherConfig):
         1024, 256, impala=(2048, 512), images=64
     )
     """rows of a gradient step"""
-    gamma: Annotated[float, Within(0, 1)] = by_env(0.995, 0.99)
+    gamma: Annotated[float, Within(0, 1)] = 0.99
     """discount of a turn"""
-    gae_lambda: Annotated[float, Within(0, 1)] = by_env(0.98, 0.95)
+    gae_lambda: Annotated[float, Within(0, 1)] = 0.95
     """decay of advantage estimation"""
     clip: Annotated[float, Above(0, 1e9)] = 0.2
     """how far a probability may move in an update"""
@@ -295,6 +300,8 @@ class TrainConfig(TeacherConfig):
                 object.__setattr__(self, item.name, self.default_by_env(item.metadata))
         if self.env == "cage2" and self.critic_truth is None:
             object.__setattr__(self, "critic_truth", self.observation not in ("belief", "truth"))
+        if self.foresight is None and FORESEEN.holds(self):
+            object.__setattr__(self, "foresight", True)
         if self.num_envs_per_worker is not None:
             workers = self.num_samplers if self.runner == "ray" else self.num_workers
             if not isinstance(workers, int) or workers < 1:

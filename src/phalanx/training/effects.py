@@ -17,6 +17,15 @@ WORKERS = Only(
 CAGE2 = Only("the compiled cage2", lambda run: run.env == "cage2")
 GAME = Only("cage2 and cyborg", lambda run: run.env in ("cage2", "cyborg"))
 BELIEF = Only("--observation belief", lambda run: run.observation == "belief")
+FORESEEN = Only(
+    "--algo ppo with --observation belief, the built-in compiled networks, a critic that does not "
+    "see the truth, and the game's own rewards",
+    lambda run: (
+        (run.env, run.algo, run.observation, run.critic_truth, run.reward, run.network)
+        == ("cage2", "ppo", "belief", False, None, None)
+        and (run.learner != "torch" and run.device != "cuda" and not run.compile)
+    ),
+)
 IMPALA = Only("--algo impala", lambda run: run.algo == "impala")
 NOT_A3C = Only("--algo ppo and impala", lambda run: run.algo != "a3c")
 NORMALISED = Only(

@@ -7,6 +7,7 @@ from phalanx.cage2.scenario.names import CAGE2_NAME
 from phalanx.files import Facts
 from phalanx.settings.fields import check_same
 from phalanx.training.config import TrainConfig
+from phalanx.training.effects import FORESEEN
 from phalanx.training.teacher_config import TeacherConfig
 
 BUDGET = ("total_episodes", "total_steps", "duration")
@@ -22,5 +23,6 @@ def elapsed_before(facts: Facts) -> float:
 def check_same_settings(folder: Path, config: TrainConfig, facts: Facts) -> None:
     """Refuse to continue a run with other settings than it was begun with."""
     before = {item.name: item.default for item in fields(TeacherConfig)}  # runs without a teacher
+    before |= {"foresight": False if FORESEEN.holds(config) else None}  # ... and without foresight
     saved = {"scenario": CAGE2_NAME} | before | facts.get("config", {})
     check_same(folder, config.as_dict(), saved, MAY_CHANGE, "trained")

@@ -146,6 +146,8 @@ def _check_that_it_can_go_on(config: TrainConfig, folder: RunFolder) -> TrainCon
             raise RunError(f"{folder.checkpoint} does not say how many environments it has")
         config = dataclasses.replace(config, num_envs=had["num_envs"])
     config = dataclasses.replace(config, **{n: had[n] for n in config.left_open if n in had})
+    if "foresight" not in had and config.foresight:
+        config = dataclasses.replace(config, foresight=False)  # begun before there was any
     check_same_settings(folder.path, config, facts)
     its_own = unpack(facts.get("scenario", {}), config.scenario)
     config = dataclasses.replace(config, scenario=its_own)

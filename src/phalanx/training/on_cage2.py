@@ -93,7 +93,8 @@ def open_sampler(
     """Who plays, with a copy of the stepper's networks."""
     turns, options = config.update_steps, sampler_options(config, batch)
     if isinstance(stepper, CompiledStepper):
-        return CompiledSampler(batch, stepper.policy.copy(), turns, **options)
+        foresight = bool(config.foresight)
+        return CompiledSampler(batch, stepper.policy.copy(), turns, foresight=foresight, **options)
     from phalanx.learn.cage2.torch_sampler import TorchSampler
 
     truth_size = policy_sizes(config)["truth_size"]
@@ -201,6 +202,7 @@ def condition_size(config: TrainConfig) -> int:
 def sampler_options(config: TrainConfig, batch: Batch) -> dict[str, object]:
     return {
         "useful": chosen_actions(config, batch.worlds),
+        "effective": leaves_out_vain(config),
         "condition": np.tile(np.array(config.condition, np.float32), (batch.num_envs, 1)),
         "orders": orders_of(config),
         "num_rollouts": 2 if is_ahead(config) else 1,
@@ -209,9 +211,14 @@ def sampler_options(config: TrainConfig, batch: Batch) -> dict[str, object]:
 
 def chosen_actions(config: TrainConfig, worlds: Worlds) -> npt.NDArray[np.bool_]:
     """bool [actions]: those that a policy may play on these networks."""
-    if config.actions == "useful":
-        return useful_actions_in(worlds)
-    return np.ones(int(worlds["num_actions"][0]), np.bool_)
+    if config.actions == "all":
+        return np.ones(int(worlds["num_actions"][0]), np.bool_)
+    return useful_actions_in(worlds)
+
+
+def leaves_out_vain(config: TrainConfig) -> bool:
+    """Whether a policy never plays what its belief says is in vain."""
+    return config.actions == "effective" and config.observation in ("belief", "truth")
 
 
 def hosts_network(config: TrainConfig, worlds: Worlds) -> "HostsNetwork":

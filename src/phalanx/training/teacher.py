@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from phalanx.arrays import Array, Arrays
 from phalanx.cage2.batch import Batch
+from phalanx.cage2.rules.masks import effective_actions
 from phalanx.cage2.rules.scenario import ACTION_MONITOR, ACTION_SLEEP, NUM_ACTIONS
 from phalanx.errors import ConfigError
 from phalanx.importing import GIVEN
@@ -19,7 +20,7 @@ from phalanx.learn.lessons import Lessons, teach
 from phalanx.learn.ppo import Learner
 from phalanx.machine import total_memory
 from phalanx.training.config import TrainConfig
-from phalanx.training.on_cage2 import chosen_actions, policy_sizes
+from phalanx.training.on_cage2 import chosen_actions, leaves_out_vain, policy_sizes
 from phalanx.training.recipe import game_of
 from phalanx.training.teacher_config import TAUGHT
 
@@ -106,7 +107,7 @@ class Taught:
 def watch(config: TrainConfig, actions: Actions) -> Lessons:
     """Play a teacher's actions again, and keep what the learner would have seen.
 
-    Left out is what the learner may not do; Monitor is the same as Sleep.
+    Left out is what the learner may not do; Monitor, and what is in vain, is the same as Sleep.
     """
     turns, episodes = actions.shape
     seed, threads = teacher_seed(config), config.num_threads
@@ -117,7 +118,11 @@ def watch(config: TrainConfig, actions: Actions) -> Lessons:
     parts: list[tuple[Array, ...]] = []
     for turn in range(turns):
         masks, played = batch.action_masks() & useful, actions[turn].astype(np.int64)
-        known = np.where(useful[played] | (played != ACTION_MONITOR), played, ACTION_SLEEP)
+        is_idle = ~useful[played] & (played == ACTION_MONITOR)
+        if leaves_out_vain(config):
+            can_do = effective_actions(batch.worlds, batch.shown.obs)
+            masks, is_idle = masks & can_do, is_idle | ~can_do[np.arange(episodes), played]
+        known = np.where(is_idle, ACTION_SLEEP, played)
         can = masks[np.arange(episodes), known]
         obs = np.hstack([batch.shown.obs, condition])
         parts.append((obs[can], masks[can], known[can].astype(np.uint8)))

@@ -19,7 +19,12 @@ def new_policy(**more: Any) -> TrainedDefender:
     size = OBS_SIZES["memory"]
     policy = Policy(size, NUM_ACTIONS, hidden=(16,), truth_size=TRUTH_SIZE, seed=3)
     policy.actor[:] *= 30
-    settings = {"turn_weights": np.ones(100), "value_scale": 0.5, "policy": policy, **more}
+    settings = {
+        "turn_weights": np.ones(100),
+        "value_worth": np.full(100, 2.0),
+        "policy": policy,
+        **more,
+    }
     return TrainedDefender(
         policy.logits, "memory", 100, "2.1-leaderboard", DEFAULT_PRIOR, useful_actions(), **settings
     )
@@ -74,7 +79,7 @@ def test_a_value_is_in_points_to_come() -> None:
     policy.policy.critic[:] = 0
     policy.policy.critic[-1] = -4.0
     assert value != pytest.approx(-8)
-    assert PolicyView(policy, 100).value(obs, net) == pytest.approx(-8)  # -4 / value_scale
+    assert PolicyView(policy, 100).value(obs, net) == pytest.approx(-8)  # -4 * value_worth
     weights = np.repeat([3.0, 2.0, 1.0], [30, 20, 50])  # as it counts in training
     uneven = new_policy(turn_weights=weights, policy=policy.policy)
     assert PolicyView(uneven, 100).value(obs, net) == pytest.approx(-8 * 80 / weights[20:].sum())
@@ -84,7 +89,7 @@ def test_a_value_is_in_points_to_come() -> None:
 def test_without_a_critic_in_such_units_there_is_no_value() -> None:
     batch = in_mid_episode(2)
     obs, net = batch.shown.obs[0], batch.nets[0]
-    assert PolicyView(new_policy(value_scale=0.0), 100).value(obs, net) is None
+    assert PolicyView(new_policy(value_worth=np.zeros(0)), 100).value(obs, net) is None
     assert PolicyView(new_policy(policy=None), 100).value(obs, net) is None
     assert PolicyView(new_policy(turn_weights=np.ones(2)), 100).value(obs, net) is None
 

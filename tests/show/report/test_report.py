@@ -42,7 +42,7 @@ class Words(HTMLParser):
 def test_a_run_is_told_with_what_differs_from_the_defaults(tmp_path: Path) -> None:
     page = report_page([make_run(tmp_path / "first", gamma=0.9, seed=3)], episodes=0)
     words = Words(page)
-    assert "gamma 0.9 0.995 discount of a turn" in words
+    assert "gamma 0.9 0.99 discount of a turn" in words
     assert "return of the last episodes" in words
     assert "Mean return of training episodes" in words
     assert "The same throughout: learning_rate 0.001, policy_loss -0.01, kl 0.003, lag 0." in words

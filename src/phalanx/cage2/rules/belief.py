@@ -29,8 +29,8 @@ from phalanx.compiled.spread import BytesOrFloats
 
 CAPACITY = 64  # states that a belief holds; the challenge's attackers leave a few possible
 PLANNED = CAPACITY  # where a state stands after blue's move, with red's move planned
-PLAYED = CAPACITY + 1  # ... and after red's
-ROOM = CAPACITY + 2
+ROOM = CAPACITY + 2  # that one, and one after red's move
+ANYTHING = -1  # in place of a number of wrong hosts: whatever is seen then
 MANY_SURPRISES = 4
 ROUNDING = 1e-9  # of a state's chance
 WORDS = NETWORK.itemsize // 8  # of a state of CAGE-2
@@ -161,11 +161,13 @@ def believe(world: World, beliefs: Beliefs, i: int, action: int, seen: Seen) -> 
 
 
 class Found(NamedTuple):
-    """Where the states of the next turn are written, for one network."""
+    """Where the states of the next turn are written, for one network: room for K, and behind them
+    for a state with red's move planned and one after it.
+    """
 
-    states: Networks  # [ROOM]
-    words: Words  # the same memory, [ROOM, words]
-    weights: npt.NDArray[np.float64]  # [CAPACITY]
+    states: Networks  # [K + 2]
+    words: Words  # the same memory, [K + 2, words]
+    weights: npt.NDArray[np.float64]  # [K]
     standing: Record  # one of STANDING
 
 
@@ -173,20 +175,32 @@ class Found(NamedTuple):
 def advance(
     world: World, beliefs: Beliefs, i: int, action: int, seen: Seen, wrong_hosts: int
 ) -> int:
-    """Play all that can happen from each state; how many different states explain what was seen."""
+    """How many different states explain what was seen."""
+    standing = beliefs.standing[i]
+    other = 1 - number(standing.side)
+    room = Found(
+        beliefs.states[i, other], beliefs.words[i, other], beliefs.weights[i, other], standing
+    )
+    return play_all(world, beliefs, i, action, seen, wrong_hosts, room)
+
+
+@large_rule
+def play_all(
+    world: World, beliefs: Beliefs, i: int, action: int, seen: Seen, wrong_hosts: int, room: Found
+) -> int:
+    """Play all that can happen from each state, and keep what shows as many hosts otherwise as
+    asked for; how many different states that are.
+    """
     found = number(0)
     standing = beliefs.standing[i]
     side = number(standing.side)
     words, weights = beliefs.words[i, side], beliefs.weights[i, side]
-    other = 1 - side
-    room = Found(
-        beliefs.states[i, other], beliefs.words[i, other], beliefs.weights[i, other], standing
-    )
-    planned = room.states[PLANNED]
+    behind = len(room.weights)
+    planned = room.states[behind]
     for k in range(standing.count):
         coins = coins_of(beliefs.states[i, side, k])
         for coin in range(coins):
-            copy_state(room.states, words[k], room.words[PLANNED])
+            copy_state(room.states, words[k], room.words[behind])
             malware, decoy = begin_turn(world, planned, action)
             move, targets = plan_move(world, planned, coin)
             chance = weights[k] / (coins * max(1, count(targets)))
@@ -219,11 +233,12 @@ def play_branch(
     world: World, room: Found, turn: Turn, target: int, chosen: int, chance: float, found: int
 ) -> int:
     """Red does what is planned to this target with this exploit; its shell is seen, or not."""
-    _move, _malware, decoy, seen, _wrong_hosts = turn
+    _move, _malware, decoy, seen, wrong_hosts = turn
     found_by_then = found
     for k in range(green_outcomes(world)):
         green, green_chance = green_outcome(world, k)
         is_plain = green != NO_HOST and shown_of(seen, green) & EXPLOIT_SEEN == NO_ACTIVITY
+        is_plain = is_plain and wrong_hosts != ANYTHING
         if green_chance == 0 or (is_plain and green != decoy):
             continue  # a scan of green's is hidden only by a new decoy there
         share = chance * green_chance
@@ -244,9 +259,10 @@ def play_outcome(
 ) -> int:
     """The same, where green scans this host, or none."""
     move, malware, decoy, seen, wrong_hosts = turn
-    state = room.states[PLAYED]
+    behind = len(room.weights)
+    state = room.states[behind + 1]
     for detection_die in (SEEN_SHELL, UNSEEN_SHELL):
-        copy_state(room.states, room.words[PLANNED], room.words[PLAYED])
+        copy_state(room.states, room.words[behind], room.words[behind + 1])
         _chosen, recorded = red_acts(world, state, move, target, LOADED + chosen, detection_die)
         end_turn(world, state, target, recorded, malware, decoy, green)
         new_shell = state.alert != NO_HOST
@@ -256,7 +272,9 @@ def play_outcome(
             share *= SEEN_SHARE
         elif detection_die == UNSEEN_SHELL:
             share *= 1 - SEEN_SHARE
-        if differing_hosts(state.seen, seen) == wrong_hosts:
+        if wrong_hosts == ANYTHING:
+            found = keep(room, found, share)
+        elif differing_hosts(state.seen, seen) == wrong_hosts:
             if wrong_hosts:
                 take_at_its_word(world, state, seen)
             for word in range(len(seen)):
@@ -269,21 +287,22 @@ def play_outcome(
 
 @rule
 def keep(room: Found, found: int, share: float) -> int:
-    """Add the state in row PLAYED to those found, or its chance to the one that equals it.
+    """Add the last state of the room to those found, or its chance to the one that equals it.
 
     Without room it takes the place of the least likely, if it is likelier.
     """
+    played = room.words[len(room.weights) + 1]
     for k in range(found):
-        if are_equal(room.states, room.words[k], room.words[PLAYED]):
+        if are_equal(room.states, room.words[k], played):
             room.weights[k] += share
             return found
     row = found
-    if found == CAPACITY:
+    if found == len(room.weights):
         room.standing.dropped += 1
         row = number(room.weights.argmin())
         if room.weights[row] >= share:
             return found
-    copy_state(room.states, room.words[PLAYED], room.words[row])
+    copy_state(room.states, played, room.words[row])
     room.weights[row] = share
     return max(found, row + 1)
 

@@ -1,4 +1,4 @@
-"""Which actions are worth thinking about: decoys that cannot be placed are masked."""
+"""Which actions are worth thinking about: what cannot be placed, or is in vain, is masked."""
 
 import numpy as np
 import numpy.typing as npt
@@ -14,12 +14,25 @@ from phalanx.cage2.rules.scenario import (
     RESTORE,
     SLEEP,
 )
-from phalanx.cage2.rules.world import Worlds, host_of, is_there, verb_of
-from phalanx.compiled.bits import has
-from phalanx.compiled.rule import kernel
+from phalanx.cage2.rules.world import (
+    NO_ACTION_OF,
+    World,
+    Worlds,
+    host_of,
+    hosts_in,
+    is_there,
+    verb_of,
+)
+from phalanx.compiled.bits import has, number
+from phalanx.compiled.rule import kernel, rule
 
 VSFTPD = NUM_DECOYS - 1
 NO_OUTPUT = -1
+CERTAIN = np.float32(1 - 1e-6)  # a chance that may be 1, but for rounding
+
+Bools = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float32]
+Outputs = npt.NDArray[np.int64]  # [actions] where each stands in a mask; NO_OUTPUT: nowhere
 
 
 @kernel
@@ -72,3 +85,54 @@ def useful_actions_in(worlds: Worlds) -> npt.NDArray[np.bool_]:
     useful = np.array((helps & falls[:, :, None]).any(axis=0))  # in one of them
     about_host = useful[hosts, np.minimum(verbs, RESTORE)]
     return np.array(np.where(verbs < SLEEP, about_host, verbs == SLEEP))
+
+
+# --- by what can be known -------------------------------------------------------------------------
+
+
+@rule
+def is_effective(world: World, obs: Floats, verb: int, host: int) -> bool:
+    """Whether Analyse or Remove can show or change anything, by the belief in `obs`.
+
+    Remove does nothing unless there may be a shell that it stops. Analyse tells nothing if it is
+    certain what it will find. After a surprise the belief may be wrong, and everything can.
+    """
+    hosts, hidden = hosts_in(world), number(world.open_size)
+    if obs[hidden + number(world.hidden_size) - 1] > 0:
+        return True
+    if verb == REMOVE:
+        return obs[hidden + 2 * hosts + host] > 0
+    file = obs[hidden + 3 * hosts + host]
+    return 0 < file < CERTAIN
+
+
+@rule
+def write_effective(world: World, obs: Floats, outputs: Outputs, row: Bools) -> None:
+    """Of Analyse and Remove, those that are there and can show or change anything."""
+    for verb in (ANALYSE, REMOVE):
+        for host in range(hosts_in(world)):
+            action = number(world.action_of[verb, host])
+            if action != NO_ACTION_OF and outputs[action] != NO_OUTPUT:
+                is_worth_it = is_there(world, action) and is_effective(world, obs, verb, host)
+                row[outputs[action]] = is_worth_it
+
+
+@kernel
+def write_all_effective(worlds: Worlds, obs: Floats, rows: Bools) -> None:
+    world = worlds[0]
+    for i in range(len(obs)):
+        for verb in (ANALYSE, REMOVE):
+            for host in range(hosts_in(world)):
+                action = number(world.action_of[verb, host])
+                if action != NO_ACTION_OF:
+                    rows[i, action] = is_effective(world, obs[i], verb, host)
+
+
+def effective_actions(worlds: Worlds, obs: npt.NDArray[np.generic]) -> Bools:
+    """bool [N, actions]: False for those that can change and show nothing, by the belief in `obs`.
+
+    worlds: networks that are shown in the same way. obs: [N, D] that show a belief, or the truth.
+    """
+    rows = np.ones((len(obs), int(worlds["num_actions"][0])), np.bool_)
+    write_all_effective(worlds, np.ascontiguousarray(obs, np.float32), rows)
+    return rows

@@ -174,6 +174,14 @@ def believe_if_any(world: World, beliefs: Beliefs | None, i: int, action: int, s
 
 
 @rule
+def is_surprised_if_any(beliefs: Beliefs | None, i: int) -> bool:
+    """Whether a turn of this episode was such that no state explained it."""
+    if beliefs is not None:
+        return beliefs.standing[i].surprises > 0
+    return False
+
+
+@rule
 def copy_memory_if_any(source: Memories | None, i: int, target: Memories | None, j: int) -> None:
     if source is not None and target is not None:
         target[j] = source[i]

@@ -12,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from phalanx.cage2.rules.batch_turn import begin_anew
+from phalanx.cage2.rules.masks import write_effective
+from phalanx.cage2.rules.mind import is_surprised_if_any
 from phalanx.cage2.rules.network import Network, policy_die
 from phalanx.cage2.rules.observation import write_truth
 from phalanx.cage2.rules.scenario import RESTORE
@@ -22,6 +24,13 @@ from phalanx.compiled.rule import kernel, rule
 from phalanx.compiled.team import Board, join, leave, next_piece
 from phalanx.learn.cage2.blocks import BLOCK, empty_block, list_block
 from phalanx.learn.cage2.choices import write_mask, write_mask_of_host
+from phalanx.learn.cage2.foresight import (
+    Floats64,
+    Foresight,
+    critic_of,
+    foresee_block_if_any,
+    take_out_luck,
+)
 from phalanx.learn.cage2.games import Games, Shaping, begin_following, play_one, write_input
 from phalanx.learn.compiled.distributions import sample
 from phalanx.learn.compiled.policy import Networks
@@ -58,6 +67,8 @@ def look_around(games: Games, net: Network, i: int, rollout: Rollout, t: int) ->
         world = games.worlds[net.world]
         host = host_of(world, games.actions[rollout.actions[t - 1, i]])
         write_mask_of_host(world, net, host, games.outputs, row)
+    if games.effective:
+        write_effective(games.worlds[net.world], rollout.obs[t, i], games.outputs, row)
     if rollout.truth.shape[2]:
         write_truth(net, rollout.truth.shape[2] // 3, rollout.truth[t, i])
 
@@ -72,10 +83,14 @@ def play_and_store(
     t: int,
     final: Final,
     k: int,
+    means: Floats64,
 ) -> bool:
     """One turn of network i into row t, where its action is; True if its episode ended.
 
     Then the next one has begun, and row k of `final` holds what was seen at its end.
+
+    means: what the turn is worth on average stands in row k, and then in place of the reward; or
+    NaN, also afterwards if what happened was not foreseen.
     """
     action = number(games.actions[rollout.actions[t, i]])
     weight = shaping.weights[net.turn]
@@ -89,6 +104,10 @@ def play_and_store(
         price = number(games.worlds[net.world].action_costs[RESTORE])
         reward += np.float32(shaping.restore_discount * price / 10)
     rollout.rewards[t, i] = (reward * weight + np.float32(aligned)) * np.float32(shaping.scale)
+    if is_surprised_if_any(games.minds.beliefs, i):
+        means[k] = np.nan
+    elif not np.isnan(means[k]):
+        rollout.rewards[t, i] = np.float32(means[k] + aligned * shaping.scale)
     ended = net.turn >= net.horizon
     rollout.ended[t, i] = rollout.counted[t, i] = ended
     rollout.discounts[t, i] = shaping.final_gamma if ended else shaping.gamma
@@ -116,6 +135,7 @@ def collect_blocks(
     shaping: Shaping,
     networks: Networks,
     rollout: Rollout,
+    foresight: Foresight | None,
     all_spent: npt.NDArray[np.int64],
     board: Board,
     task: int,
@@ -123,6 +143,7 @@ def collect_blocks(
 ) -> bool:
     """Fill a rollout.
 
+    foresight: if the luck of the dice is to be taken out of rewards.
     all_spent: int64 [threads, 8], to which each thread adds its ticks, by what it did.
     """
     if not join(board, task, thread):
@@ -136,6 +157,8 @@ def collect_blocks(
     shares = np.empty(actor.sizes[-1], np.float32)
     final = Final(np.zeros((BLOCK, width), np.float32), np.zeros((BLOCK, extra), np.float32))
     first, critic_first, lists = copy_first(actor), copy_first(critic), empty_block(width + extra)
+    foreseer = critic_of(critic, critic_first, lists, work, width)
+    means = np.empty((turns, BLOCK))
     blocks = (size + BLOCK - 1) // BLOCK
     block, helped = next_piece(board, blocks, thread, 0)
     while block >= 0:
@@ -158,10 +181,13 @@ def collect_blocks(
                 rollout.actions[t, i] = output
                 rollout.log_probs[t, i] = log_prob
             since = count_ticks(spent, POLICY_TICKS, since)
+            foresee_block_if_any(
+                foresight, games, shaping, foreseer, rollout, t, start, stop, thread, means[t]
+            )
             any_ended = False
             for i in range(start, stop):
                 net, k = games.nets[i], i - start
-                if play_and_store(games, net, i, shaping, rollout, t, final, k):
+                if play_and_store(games, net, i, shaping, rollout, t, final, k, means[t]):
                     any_ended = True
             since = count_ticks(spent, SIMULATOR_TICKS, since)
             if any_ended:
@@ -179,6 +205,7 @@ def collect_blocks(
             for i in range(start, stop):
                 if not rollout.ended[turns - 1, i]:
                     rollout.next_values[turns - 1, i] = values[i - start, 0]
+        take_out_luck(rollout, means, start, stop)
         since = count_ticks(spent, POLICY_TICKS, since)
         block, helped = next_piece(board, blocks, thread, helped)
     return leave(board, task, thread)

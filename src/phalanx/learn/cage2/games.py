@@ -40,6 +40,7 @@ class Games(NamedTuple):
     conducts: npt.NDArray[np.void]  # CONDUCT [N]
     actions: npt.NDArray[np.int64]  # [A] of each of the policy's outputs
     outputs: npt.NDArray[np.int64]  # [actions] of each action; NO_OUTPUT: it is never chosen
+    effective: bool  # whether what a belief says is in vain is not chosen either
     condition: npt.NDArray[np.float32]  # [N, C] put after every observation of network i
     own_returns: npt.NDArray[np.float64]  # [N] so far, if there is a reward of the user's own
 
@@ -55,10 +56,12 @@ def games_of(
     actions: npt.NDArray[np.int64],
     condition: Floats,
     own_returns: npt.NDArray[np.float64] = NO_OWN_RETURNS,
+    effective: bool = False,
 ) -> Games:
     """Those of a batch.
 
     useful: bool [all actions], those that may be chosen. actions: [A] of the policy's outputs.
+    effective: leave out what by the belief that is shown can change and show nothing in a turn.
     """
     return Games(
         batch.worlds,
@@ -70,6 +73,7 @@ def games_of(
         conducts,
         actions,
         outputs_of(actions, useful),
+        effective,
         condition,
         own_returns,
     )
@@ -103,8 +107,13 @@ def begin_following_everywhere(games: Games) -> None:
 @rule
 def write_input(games: Games, net: Network, i: int, row: Floats) -> None:
     """What the actor sees of network i: the observation, and after it what it was told."""
-    told = games.condition[i]
     write_obs(games.worlds[net.world], net, games.minds, i, row)
+    write_told(games.condition[i], row)
+
+
+@rule
+def write_told(told: Floats, row: Floats) -> None:
+    """What a policy is told, after what it sees."""
     first = len(row) - len(told)
     for c in range(len(told)):
         row[first + c] = told[c]

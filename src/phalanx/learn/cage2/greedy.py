@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from phalanx.cage2.batch import Batch
+from phalanx.cage2.rules.masks import write_effective
 from phalanx.cage2.rules.scoring import CONDUCT, Orders
 from phalanx.cage2.rules.world import host_of
 from phalanx.compiled.bits import number
@@ -40,17 +41,18 @@ def play_out(
     orders: Orders,
     order_numbers: npt.NDArray[np.integer],
     horizons: tuple[int, ...],
+    effective: bool = False,
 ) -> Played:
     """Play episodes that have just begun, always the most likely action.
 
     condition: float32 [N, C], after every observation. order_numbers: [N], the order by which each
-    network is judged, if `orders` has any. horizons: ascending.
+    network is judged, if `orders` has any. horizons: ascending. effective: see `games_of`.
     """
     conducts = records(batch.num_envs, CONDUCT)
     conducts["order"] = order_numbers
     played = nothing_played(batch.num_envs, len(horizons))
     told = np.ascontiguousarray(condition, np.float32)
-    games = games_of(batch, orders, conducts, useful, policy.actions, told)
+    games = games_of(batch, orders, conducts, useful, policy.actions, told, effective=effective)
     batch.team.run(play_blocks, (games, policy.networks, np.array(horizons, np.int64), played))
     return played
 
@@ -85,6 +87,9 @@ def play_blocks(
             logits = forward(actor, obs, work)
             for i in range(start, stop):
                 net, conduct, mask = games.nets[i], games.conducts[i], masks[i - start]
+                if games.effective:
+                    world = games.worlds[net.world]
+                    write_effective(world, obs[i - start], games.outputs, mask)
                 action = number(games.actions[most_likely(logits[i - start], mask)])
                 play_one(games, net, i, action)
                 world = games.worlds[net.world]

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from phalanx.cage2.rules.belief import Prior, words_in, words_of
+from phalanx.cage2.rules.masks import write_effective
 from phalanx.cage2.rules.mind import (
     Minds,
     copy_likely_if_any,
@@ -66,7 +67,7 @@ class Counted(NamedTuple):
 
     weights: npt.NDArray[np.float64]  # [turns] of a reward in each turn of an episode; then it ends
     turns: int  # that are played at most
-    value_scale: float  # what the critic says is so many times a return; 0: it is not asked
+    value_worth: npt.NDArray[np.float64]  # [turns] of what the critic says; none: it is not asked
     least: float = 0.0  # states of a belief that are less likely are left out; 0: none
 
 
@@ -78,10 +79,12 @@ def make_desks(
     condition_size: int,
     worlds: Worlds = CAGE2_WORLDS,
     features: npt.NDArray[np.float32] | None = None,
+    effective: bool = False,
 ) -> Desks:
     """For observations of a kind, and policies that have outputs for these actions.
 
-    useful: bool [actions], those that may be chosen. worlds, features: as a batch has them.
+    useful: bool [actions], those that may be chosen. effective: see `games_of`. worlds, features:
+    as a batch has them.
     """
     size, hosts = threads * BLOCK, num_hosts_of(worlds)
     network = network_dtype(hosts, counts_vsftpd(worlds))
@@ -97,6 +100,7 @@ def make_desks(
         records(1, CONDUCT),
         actions,
         outputs_of(actions, useful),
+        effective,
         np.zeros((size, condition_size), np.float32),
         NO_OWN_RETURNS,
     )
@@ -185,7 +189,11 @@ def play_on_blocks(
                         write_input(games, games.nets[first + k], first + k, obs[r])
                     logits = forward(actor, obs, work)
                     for r in range(len(some)):
-                        best = most_likely(logits[r], masks[some[r]])
+                        mask = masks[some[r]]
+                        if games.effective:
+                            world = games.worlds[games.nets[first + some[r]].world]
+                            write_effective(world, obs[r], games.outputs, mask)
+                        best = most_likely(logits[r], mask)
                         chosen[some[r]] = games.actions[best]
             still = 0
             for n in range(count):
@@ -214,7 +222,7 @@ def play_on_blocks(
             count = still
             if count == 0:
                 break
-        if counted.value_scale:
+        if len(counted.value_worth):
             for begin in range(0, count, ROWS):
                 some = playing[begin : min(begin + ROWS, count)]
                 for r in range(len(some)):
@@ -224,7 +232,8 @@ def play_on_blocks(
                         write_truth(net, extra // 3, truth[r])
                 values = forward(critic, join_columns(obs, truth, columns), work)
                 for r in range(len(some)):
-                    closing[some[r]] = values[r, 0] / counted.value_scale
+                    turn = number(games.nets[first + some[r]].turn)
+                    closing[some[r]] = values[r, 0] * counted.value_worth[turn]
         for k in range(min(BLOCK, size - start)):
             if has_joined[k]:
                 lost[k] += lost[leader[k]]

@@ -14,6 +14,7 @@ from phalanx.compiled.rule import records
 from phalanx.compiled.team import CACHE_LINE, LEADER
 from phalanx.envs.faults import Fault
 from phalanx.learn.cage2.collect import POLICY_TICKS, SIMULATOR_TICKS, collect_blocks
+from phalanx.learn.cage2.foresight import make_foresight
 from phalanx.learn.cage2.games import Games, Shaping, begin_following_everywhere, games_of
 from phalanx.learn.compiled.mlp import Floats
 from phalanx.learn.compiled.policy import Policy
@@ -30,6 +31,7 @@ class Cage2Sampler:
     actions: [A], those of the policy's outputs, all if not given; rollouts hold numbers of outputs.
     condition: float32 [N, C], put after every observation of network i: what it is told.
     orders: the orders of repair that are to be followed; their codes come after the condition.
+    effective: leave out what by the belief that is shown can change and show nothing in a turn.
     """
 
     def __init__(
@@ -42,10 +44,12 @@ class Cage2Sampler:
         condition: npt.NDArray[np.float32],
         actions: npt.NDArray[np.int64] | None = None,
         orders: Orders = NO_ORDERS,
+        effective: bool = False,
         num_rollouts: int = 1,
     ) -> None:
         actions = np.arange(batch.num_actions) if actions is None else actions
         self.batch, self.useful, self.actions, self.orders = batch, useful, actions, orders
+        self.effective = effective
         codes = np.zeros((batch.num_envs, orders.codes.shape[1]))
         self.condition = np.hstack([condition, codes]).astype(np.float32)
         self.conducts = records(batch.num_envs, CONDUCT)
@@ -77,6 +81,7 @@ class Cage2Sampler:
             self.actions,
             self.condition,
             self.own_returns,
+            self.effective,
         )
 
     @property
@@ -129,10 +134,16 @@ class Cage2Sampler:
 
 
 class CompiledSampler(Cage2Sampler):
-    """Plays with compiled networks: a whole rollout is one call per thread."""
+    """Plays with compiled networks: a whole rollout is one call per thread.
 
-    def __init__(self, batch: Batch, policy: Policy, turns: int, **options: Any) -> None:
+    foresight: take the luck of the dice out of rewards, by the belief that is shown.
+    """
+
+    def __init__(
+        self, batch: Batch, policy: Policy, turns: int, *, foresight: bool = False, **options: Any
+    ) -> None:
         truth_size, actions = policy.truth_size, policy.actions
+        self.foresight = make_foresight(batch) if foresight else None
         super().__init__(batch, turns, truth_size=truth_size, actions=actions, **options)
         self.policy = policy
         self._spent = np.zeros((batch.team.num_threads, CACHE_LINE), np.int64)  # in ticks
@@ -149,7 +160,8 @@ class CompiledSampler(Cage2Sampler):
 
     def collect(self, shaping: Shaping) -> Rollout:
         rollout, before = self.next_rollout(), self._spent[LEADER].copy()
-        arguments = (self.games, shaping, self.policy.networks, rollout, self._spent)
+        networks = self.policy.networks
+        arguments = (self.games, shaping, networks, rollout, self.foresight, self._spent)
         self.watch.switch(POLICY)
         self.batch.team.run(collect_blocks, arguments)
         spent = ((self._spent[LEADER] - before) * self.batch.team.tick_s).tolist()

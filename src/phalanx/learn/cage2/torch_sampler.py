@@ -35,8 +35,9 @@ def look_everywhere(
 @kernel
 def play_everywhere(games: Games, shaping: Shaping, rollout: Rollout, t: int, final: Final) -> None:
     """Turn t of every network, with the actions that are stored there."""
+    unknown = np.full(len(games.nets), np.nan)
     for i in range(len(games.nets)):
-        play_and_store(games, games.nets[i], i, shaping, rollout, t, final, i)
+        play_and_store(games, games.nets[i], i, shaping, rollout, t, final, i, unknown)
 
 
 @kernel

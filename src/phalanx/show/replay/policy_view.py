@@ -29,7 +29,7 @@ class PolicyView:
     def probabilities(self, obs: npt.NDArray[np.generic], mask: npt.NDArray[np.bool_]) -> Floats:
         """[145] of each action; 0 for what the policy may not play."""
         logits = self.policy.logits(np.hstack([obs, self._told])[None])[0].astype(np.float64)
-        logits = np.where(mask & self.policy.useful, logits, -np.inf)
+        logits = np.where(self.policy.allowed(obs[None], mask[None])[0], logits, -np.inf)
         weights = np.exp(logits - logits.max())
         return weights / weights.sum()
 
@@ -39,15 +39,15 @@ class PolicyView:
         Where training counted the rewards of some turns more than of others, so does its critic:
         then this is what it expects if losses are spread evenly over the turns to come.
         """
-        policy, scale, turn = self.policy.policy, self.policy.value_scale, int(net["turn"])
+        policy, worth, turn = self.policy.policy, self.policy.value_worth, int(net["turn"])
         counted = float(self.policy.turn_weights[turn:].sum())
-        if policy is None or not scale or not counted:
+        if policy is None or turn >= len(worth) or not counted:
             return None
         truth = truth_of(net)[: policy.truth_size]
         seen = np.hstack([obs, self._told, truth])[None].astype(np.float32)
         work = np.empty(work_size(policy.critic_sizes, 1), np.float32)
         value = float(forward(policy.networks.critic, np.ascontiguousarray(seen), work)[0, 0])
-        return value / scale * (self.horizon - turn) / counted
+        return float(value * worth[turn] * (self.horizon - turn) / counted)
 
 
 def truth_of(net: np.void) -> npt.NDArray[np.float32]:
