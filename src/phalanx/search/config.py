@@ -43,13 +43,13 @@ class SearchConfig(TrainConfig):
     red_agent: str = "b_line"
     """attacker: b_line, meander, sleep, b_line_detour, meander_rescan, coin; or several, such as
     b_line,meander: a ranking against each, the mixture, and the worst case"""
-    observation: Annotated[str, OneOf(*OBSERVATIONS)] = "history"
+    observation: Annotated[str, OneOf(*OBSERVATIONS)] = "belief"
     """what the actor sees: bits, history, memory, belief or truth, as in phalanx train"""
     total_episodes: Annotated[int | None, Within(1, 10**12), NO_STEPS] = None
-    """budget in episodes, of all learners and shards together; default 60,000 a learner, only of
-    training, or without --exhaustive 100,000, trained or measured"""
+    """budget in episodes, of all learners and shards together; default 20,000 a learner, only of
+    training, or without --exhaustive 40,000, trained or measured"""
     num_envs: Annotated[int | str, Within(1, MAX_NETWORKS), OrWord("auto")] = field(
-        default=200, metadata={"aliases": ("--n-envs",)}
+        default=256, metadata={"aliases": ("--n-envs",)}
     )
     """networks side by side"""
     policy: Annotated[str, OneOf("shared", "separate")] = "shared"
@@ -79,9 +79,9 @@ class SearchConfig(TrainConfig):
     section("search", rarely=True)
     alignment: Annotated[str, OneOf(*ALIGNMENTS)] = "gate"
     """gate: compliance is held just above its threshold; delta, per_fix: as in phalanx train"""
-    school_share: Annotated[float, Within(0, 1), IN_TURN] = 0.5
+    school_share: Annotated[float, Within(0, 1), IN_TURN] = 0.4
     """share of the budget for what all orders have in common, if not all are judged"""
-    finish_share: Annotated[float, Within(0, 1)] = 0.4
+    finish_share: Annotated[float, Within(0, 1)] = 0.2
     """share of the budget, or of one learner's if all orders are judged, for training the winner on
     its own order"""
     judge_episodes: Annotated[int, Within(2, 10**7), AT_ONCE] = 4000
@@ -104,12 +104,8 @@ class SearchConfig(TrainConfig):
     """episodes of the last table, beyond the budget"""
     turn_weights: Annotated[str, OneOf("leaderboard", "flat")] = "flat"
     """flat: the return of whole episodes; or leaderboard"""
-    minibatch_size: Annotated[int, Within(1, 10**9)] = 1000
+    minibatch_size: Annotated[int, Within(1, 10**9)] = 1024
     """rows of a gradient step"""
-    gamma: Annotated[float, Within(0, 1)] = 0.995
-    """discount of a turn"""
-    gae_lambda: Annotated[float, Within(0, 1)] = 0.98
-    """decay of advantage estimation"""
 
     given: ClassVar[frozenset[str]]  # names of the settings that were given, not left to defaults
 
@@ -159,7 +155,7 @@ class SearchConfig(TrainConfig):
             raise ConfigError("the budget of a search is in episodes; give --total-episodes alone")
         if not isinstance(self.num_envs, int):
             raise ConfigError(
-                f"phalanx search needs --n-envs as a number, such as 200; got {self.num_envs}"
+                f"phalanx search needs --n-envs as a number, such as 256; got {self.num_envs}"
             )
         if len(self.merge) == 1:
             raise ConfigError("--merge needs two folders or more")
@@ -184,7 +180,7 @@ class SearchConfig(TrainConfig):
         if int(self.learners) > 1 and self.start_from is not None:
             raise ConfigError("--start-from gives one network; leave out --learners")
         if self.total_episodes is None:
-            each = 60_000 * int(self.learners) if self.judges_all else 100_000
+            each = 20_000 * int(self.learners) if self.judges_all else 40_000
             object.__setattr__(self, "total_episodes", each)
         if self.thresholds and (self.alignment != "gate" or not self.judges_all):
             raise ConfigError("--thresholds is for --exhaustive searches with --alignment gate")

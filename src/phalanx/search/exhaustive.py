@@ -33,10 +33,8 @@ def judge_all(search: "Search") -> None:
         done = {row.workflow for row in search.rows if row.learner == learner}
         if len(done - {None}) < NUM_ORDERS:
             search.rows = [row for row in search.rows if row.learner != learner]
-            for number in range(NUM_ORDERS):
-                if number % 10 == 0:
-                    search.phase = f"judging learner {learner} of {c.learners}"
-                search.rows += trainer.measure(number, learner, with_reverse=True)
+            search.phase = f"judging learner {learner} of {c.learners}"
+            search.rows += trainer.measure_all(learner)
             search.save()
     if c.baseline and c.start_from is None:
         for learner in range(1, int(c.learners) + 1):

@@ -9,10 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from phalanx.cage2.settings import red_agent_weights
-from phalanx.cage2.workflow import in_any_order, order_name, reverse_of
+from phalanx.cage2.workflow import NUM_ORDERS, order_name
+from phalanx.learn.cage2.all_orders import PlayedOrders
+from phalanx.play.all_orders import BY_ITSELF, play_with_all_orders
 from phalanx.play.episodes import play_episodes
 from phalanx.play.evaluate_config import Games
-from phalanx.play.players import trained_player
+from phalanx.play.players import Player, trained_player
 from phalanx.play.trained import TrainedDefender, load_defender
 from phalanx.search.config import SearchConfig
 from phalanx.search.logs import find_policy
@@ -24,10 +26,8 @@ from phalanx.training.recipe import Network
 
 MEASURE, FINAL, CONFIRM = 2_000_003, 3_000_017, 4_000_037  # added to the seed: dice of their own
 NEXT_LEARNER = 10_000_019  # ... and for each learner
-REVERSED = (
-    500  # episodes that are also judged by the reverse order, and by whether any order counts
-)
 Floats = npt.NDArray[np.float64]
+Numbers = npt.NDArray[np.int64]
 
 
 class Measured(NamedTuple):
@@ -36,8 +36,10 @@ class Measured(NamedTuple):
     figures: dict[str, Any]
     """as summary.json has them"""
     returns: npt.NDArray[np.float64]
+    fixes: npt.NDArray[np.int64]
+    """of each episode"""
     compliant: npt.NDArray[np.int64]
-    """fixes of each episode that followed the order"""
+    """... that followed the order"""
     passed: bool
     """the gate"""
 
@@ -56,60 +58,49 @@ class Measurer:
         self._defenders: dict[Path, TrainedDefender] = {}
         self._reference_returns: dict[tuple[str, int], Floats] = {}
 
-    def measure(self, number: int, learner: int = 1, with_reverse: bool = False) -> list[Row]:
+    def measure(self, number: int, learner: int = 1) -> list[Row]:
         """Play a learner's policy for an order against each attacker.
 
         All orders meet the same dice; other learners meet others, so that what they differ in holds
-        all luck. with_reverse: also judge some episodes by the reverse order, and count the fixes
-        on which the two disagree.
+        all luck.
         """
         path, rows = self.policy_of(number, learner), []
         for attacker, episodes in self.episodes_against().items():
-            dice, told = MEASURE + (learner - 1) * NEXT_LEARNER, {"red_agent": attacker}
-            played = self.play(path, number, episodes, dice, order_name(number), **told)
+            dice = dice_of(learner)
+            played = self.play(path, number, episodes, dice, order_name(number), red_agent=attacker)
             paired = self._paired_error(number, learner, attacker, played.returns)
-            judged = self._judge_again(path, number, dice, attacker, played) if with_reverse else {}
-            rows.append(row_of(played, attacker, learner, number, paired, judged))
+            rows.append(row_of(played, attacker, learner, number, paired, {}))
         return rows
 
-    def _judge_again(
-        self, path: Path, number: int, dice: int, attacker: str, played: Measured
-    ) -> dict[str, float | None]:
-        """The first of these episodes judged by the reverse order too: columns of measured.csv.
-
-        Where red holds one type of hosts, an order and its reverse agree; of all other fixes at
-        most one of the two allows any.
+    def measure_all(self, learner: int) -> list[Row]:
+        """The same for all orders, which a learner's school has taught it; also judged by their
+        reverses.
         """
-        few = min(len(played.returns), REVERSED)
-        reverse = self.play(
-            path,
-            number,
-            few,
-            dice,
-            "reverse",
-            red_agent=attacker,
-            judged_by=order_name(reverse_of(number)),
-        )
-        either = self.play(
-            path,
-            number,
-            few,
-            dice,
-            "any order",
-            red_agent=attacker,
-            rule=in_any_order(self.config.compliance_rule),
-        ).compliant.sum()
-        by_own = int(played.compliant[:few].sum() - either)
-        disputed = by_own + int(reverse.compliant.sum() - either)
-        return {
-            "reverse_compliance": reverse.figures["compliance"],
-            "disputed_fixes": disputed / few,
-            "disputed_compliance": by_own / disputed if disputed else None,
-        }
+        path, by_order = self.policy_of(0, learner), [list[Row]() for _ in range(NUM_ORDERS)]
+        for attacker, episodes in self.episodes_against().items():
+            played = self.play_all(path, episodes, dice_of(learner), attacker)
+            if self.reference is not None:
+                self._reference_returns[attacker, learner] = played.returns[:, self.reference]
+            for number, rows in enumerate(by_order):
+                returns, fixes = played.returns[:, number], played.fixes[:, number]
+                judged = played.compliant[:, :, number]
+                own = self._measured(number, order_name(number), returns, fixes, judged[BY_ITSELF])
+                again = _judged_again(fixes, *judged)
+                paired = self._paired_error(number, learner, attacker, returns)
+                rows.append(row_of(own, attacker, learner, number, paired, again))
+        return [row for rows in by_order for row in rows]
+
+    def play_all(
+        self, path: Path, episodes: int, dice: int, red_agent: str | None = None
+    ) -> PlayedOrders:
+        """Play a policy with all orders, as `play` does with one."""
+        player, against = self._player(path, "all orders"), red_agent or self.config.red_agent
+        games = self._games(episodes, dice)
+        return play_with_all_orders(games, player, against, self.config.horizon)
 
     def measure_free(self, learner: int) -> list[Row]:
         """Play a learner without workflows, on the dice that all orders of that learner meet."""
-        dice = MEASURE + (learner - 1) * NEXT_LEARNER
+        dice = dice_of(learner)
         return [
             row_of(
                 self.play(
@@ -153,7 +144,7 @@ class Measurer:
                 self.policy_of(first, learner),
                 first,
                 len(returns),
-                MEASURE + (learner - 1) * NEXT_LEARNER,
+                dice_of(learner),
                 "reference",
                 red_agent=attacker,
             )
@@ -178,23 +169,37 @@ class Measurer:
         red_agent: if not all that the search is about. judged_by: an order other than that told.
         rule: a rule of compliance other than the search's.
         """
-        c = self.config
+        games = self._games(episodes, dice, rule=rule, judged_by=judged_by)
+        orders = np.full(episodes, number)
+        against = red_agent or self.config.red_agent
+        horizons = (self.config.horizon,)
+        played = play_episodes(games, self._player(path, name), against, horizons, orders)
+        returns, fixes, compliant = played.returns[:, 0], played.fixes[:, 0], played.compliant[:, 0]
+        return self._measured(number, name, returns, fixes, compliant)
+
+    def _player(self, path: Path, name: str) -> Player:
+        """The policy in a folder, which is opened once."""
         if path not in self._defenders:
             self._defenders[path] = load_defender(path, self.network)
-        seed, player = (c.seed + dice) % 2**63, trained_player(name, self._defenders[path])
-        games = Games(
+        return trained_player(name, self._defenders[path])
+
+    def _games(
+        self, episodes: int, dice: int, rule: str | None = None, judged_by: str | None = None
+    ) -> Games:
+        c = self.config
+        return Games(
             episodes,
             c.rules,
-            seed,
+            (c.seed + dice) % 2**63,
             c.threads,
             rule or c.compliance_rule,
             judged_by=judged_by,
             simulator=c.simulator,
         )
-        orders = np.full(episodes, number)
-        against = red_agent or c.red_agent
-        played = play_episodes(games, player, against, (c.horizon,), orders)
-        returns, fixes, compliant = played.returns[:, 0], played.fixes[:, 0], played.compliant[:, 0]
+
+    def _measured(
+        self, number: int, name: str, returns: Floats, fixes: Numbers, compliant: Numbers
+    ) -> Measured:
         figures = {
             "workflow": number,
             "order": order_name(number),
@@ -204,10 +209,33 @@ class Measurer:
             "fixes_per_episode": float(fixes.mean()),
             "share_without_fix": float((fixes == 0).mean()),
         }
-        return Measured(figures, returns, compliant, passes_gate(figures, c))
+        return Measured(figures, returns, fixes, compliant, passes_gate(figures, self.config))
 
     def policy_of(self, number: int, learner: int = 1) -> Path:
         return find_policy(self.folder.path, self.config.start_from, number, learner)
+
+
+def dice_of(learner: int) -> int:
+    """Those on which all orders of a learner are measured."""
+    return MEASURE + (learner - 1) * NEXT_LEARNER
+
+
+def _judged_again(
+    fixes: Numbers, own: Numbers, reverse: Numbers, either: Numbers
+) -> dict[str, float | None]:
+    """Columns of measured.csv, of episodes that were judged in several ways.
+
+    fixes: of each episode; of these own and reverse followed the order and its reverse, and
+    `either` would have followed every order. Where red holds one type of hosts, an order and its
+    reverse agree; of all other fixes at most one of the two allows any.
+    """
+    by_own = int((own - either).sum())
+    disputed = by_own + int((reverse - either).sum())
+    return {
+        "reverse_compliance": float(reverse.sum() / fixes.sum()) if fixes.any() else None,
+        "disputed_fixes": disputed / len(fixes),
+        "disputed_compliance": by_own / disputed if disputed else None,
+    }
 
 
 def row_of(

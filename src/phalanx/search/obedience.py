@@ -3,12 +3,10 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from phalanx.cage2.workflow import NUM_ORDERS, order_name, reverse_of
 from phalanx.errors import RunError
+from phalanx.play.all_orders import BY_ITSELF, BY_REVERSE
 from phalanx.search.logs import as_csv, read_csv, school_name
-from phalanx.search.measurer import MEASURE, NEXT_LEARNER
+from phalanx.search.measurer import dice_of
 
 if TYPE_CHECKING:
     from phalanx.search.search import Search
@@ -21,7 +19,7 @@ COLUMNS = (
     "reverse_compliance",
     "fixes_per_episode",
 )
-EPISODES = 200  # of each order, and as many judged by its reverse
+EPISODES = 1000  # of each order
 FILE = "obedience.csv"
 
 
@@ -50,21 +48,13 @@ def measure_obedience(search: "Search") -> list[dict[str, float]]:
 
 def play_orders(search: "Search", path: Path, learner: int) -> dict[str, float]:
     """All orders, each judged by itself and by its reverse; compliance is pooled over all fixes."""
-    trainer, dice = search.trainer, MEASURE + (learner - 1) * NEXT_LEARNER
-    returns, fixes, followed, reverse = [], 0.0, 0.0, 0.0
-    for number in range(NUM_ORDERS):
-        own = trainer.play(path, number, EPISODES, dice, "own").figures
-        other = order_name(reverse_of(number))
-        back = trainer.play(path, number, EPISODES, dice, "back", judged_by=other).figures
-        returns.append(own["mean"])
-        fixes += own["fixes_per_episode"]
-        followed += own["fixes_per_episode"] * (own["compliance"] or 0.0)
-        reverse += own["fixes_per_episode"] * (back["compliance"] or 0.0)
+    played = search.trainer.play_all(path, EPISODES, dice_of(learner))
+    fixes = max(int(played.fixes.sum()), 1)
     return {
-        "return": float(np.mean(returns)),
-        "compliance": followed / max(fixes, 1e-9),
-        "reverse_compliance": reverse / max(fixes, 1e-9),
-        "fixes_per_episode": fixes / NUM_ORDERS,
+        "return": float(played.returns.mean()),
+        "compliance": float(played.compliant[BY_ITSELF].sum() / fixes),
+        "reverse_compliance": float(played.compliant[BY_REVERSE].sum() / fixes),
+        "fixes_per_episode": float(played.fixes.mean()),
     }
 
 

@@ -12,12 +12,12 @@ from phalanx.cage2.rules.world import host_of
 from phalanx.compiled.bits import number
 from phalanx.compiled.rule import kernel, records
 from phalanx.compiled.team import Board, join, leave, next_piece
-from phalanx.learn.cage2.blocks import BLOCK
+from phalanx.learn.cage2.blocks import BLOCK, empty_block, list_block
 from phalanx.learn.cage2.choices import write_mask, write_mask_of_host
 from phalanx.learn.cage2.games import Games, games_of, play_one, write_input
 from phalanx.learn.compiled.distributions import most_likely
-from phalanx.learn.compiled.mlp import forward
 from phalanx.learn.compiled.policy import Networks, Policy
+from phalanx.learn.compiled.sparse import copy_first, forward_lists
 
 
 class Played(NamedTuple):
@@ -73,6 +73,8 @@ def play_blocks(
     actor, size = networks.actor, len(games.nets)
     work = np.empty(2 * BLOCK * actor.sizes[1:].sum(), np.float32)
     obs = np.zeros((BLOCK, actor.sizes[0]), np.float32)
+    nothing = np.zeros((BLOCK, 0), np.float32)
+    first, lists = copy_first(actor), empty_block(actor.sizes[0])
     masks = np.empty((BLOCK, len(games.actions)), np.bool_)
     blocks = (size + BLOCK - 1) // BLOCK
     block, helped = next_piece(board, blocks, thread, 0)
@@ -84,7 +86,8 @@ def play_blocks(
         for t in range(horizons[-1]):
             for i in range(start, stop):
                 write_input(games, games.nets[i], i, obs[i - start])
-            logits = forward(actor, obs, work)
+            list_block(obs[: stop - start], nothing[: stop - start], lists)
+            logits = forward_lists(actor, first, lists, lists.ends, work)
             for i in range(start, stop):
                 net, conduct, mask = games.nets[i], games.conducts[i], masks[i - start]
                 if games.effective:
