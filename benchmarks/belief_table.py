@@ -5,12 +5,15 @@ chances. All beliefs that can be reached by sensible actions are listed, with ch
 1/GRAIN, and solved by backward induction; where the table has no entry, the policy plays on.
 
     python benchmarks/belief_table.py champion --grain 128 --beliefs 150000 --episodes 1000
+    python benchmarks/belief_table.py champion --grain 64 --teach 0 1 2     # as a teacher, by seed
 
 Python explores about a thousand beliefs a second: some minutes for each of B-line's four targets.
 """
 
 import argparse
+import tempfile
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -50,6 +53,7 @@ from phalanx.cage2.rules.scoring import cost
 from phalanx.cage2.rules.turn import begin_turn, end_turn, red_acts
 from phalanx.cage2.scenario.read import CAGE2_WORLDS
 from phalanx.cage2.vector import Cage2VectorEnv
+from phalanx.cli.train import EVALUATION_SEED
 from phalanx.compiled.bits import has, lowest, number, only
 from phalanx.compiled.rule import kernel, records
 from phalanx.play.what_if import turn_weights
@@ -91,8 +95,8 @@ def expand(
                 for die in (SEEN_SHELL, UNSEEN_SHELL):
                     scratch_words[1] = scratch_words[0]
                     _chosen, recorded = red_acts(world, played, move, target, LOADED + exploit, die)
-                    tenths = cost(world, played, VERB_OF_ACTION[actions[a]] == RESTORE)
-                    end_turn(played, target, recorded, malware, decoy)
+                    tenths = cost(world, played, number(VERB_OF_ACTION[actions[a]]))
+                    end_turn(world, played, target, recorded, malware, decoy, NO_HOST)
                     is_new = played.alert != NO_HOST
                     played.alert = NO_HOST
                     chance = share
@@ -229,7 +233,7 @@ class BeliefTable:
                 CAGE2_WORLDS, words, weights, tried, self._scratch, words_of(self._scratch),
                 outcome_words, *buffers,
             )  # fmt: skip
-            seen, likely = out["seen"][:n].copy(), buffers[0]
+            seen, likely = out["seen"][:n, 0].copy(), buffers[0]
             for a, action in enumerate(tried):
                 rows = np.arange(buffers[1][a], buffers[1][a + 1])
                 for shown in np.unique(seen[rows]):
@@ -247,33 +251,79 @@ class BeliefTable:
         self._graph = tuple(map(np.array, (begins, actions, costs, first, chances, to)))
 
 
-def play(
-    policy: Any, rules: str, episodes: int, seed: int, tables: dict[int, BeliefTable]
-) -> tuple[Any, Any, float]:
-    """Returns in all three cells together, B-line's targets, and the share that no table knew."""
+class TableDefender:
+    """Plays by the tables where B-line attacks and they have an entry, else as a policy does."""
+
+    batched = True
+
+    def __init__(self, policy: Any, rules: str, tables: dict[int, BeliefTable]) -> None:
+        self.policy, self.rules, self.tables = policy, rules, tables
+        self.observation, self.prior = policy.observation, policy.prior
+        self.asked = self.missing = 0
+
+    def reset(self) -> None:
+        """New episodes begin."""
+        self.turn, self.last, self.beliefs = 0, np.zeros(0, np.int64), None
+
+    def act(self, obs: Any, masks: Any) -> Any:
+        """Actions [N] for observations [N, D]."""
+        bits = obs[:, : 4 * NUM_HOSTS]
+        if self.beliefs is None:
+            many = {"rules": self.rules, "red_agents": "b_line", "horizon": max(HORIZONS)}
+            self.beliefs = BeliefBatch(len(obs), **many)
+        else:
+            self.beliefs.observe(self.last, bits)
+        actions = self.policy.act(obs, masks=masks)
+        if self.turn < len(OPENING):
+            actions[:] = OPENING[self.turn]
+        else:
+            for i, belief in enumerate(self.beliefs):
+                if belief.surprises == 0:  # it is B-line
+                    actions[i] = self._action(belief, actions[i])
+        self.turn += 1
+        self.last = actions
+        return actions
+
+    def _action(self, belief: Any, otherwise: int) -> int:
+        states, weights = belief.states, belief.weights
+        table = self.tables[int(states["line_target"][0])]
+        at = table.look_up(states, weights)
+        self.asked += 1
+        if 0 <= at < table.explored and (states["line_target"] == states["line_target"][0]).all():
+            return int(table.best[self.turn - len(OPENING), at])
+        self.missing += 1
+        return otherwise
+
+
+def play(defender: Any, observation: str, prior: str, rules: str, episodes: int, seed: int) -> Any:
+    """Returns [3, episodes] by each horizon, and B-line's targets."""
     envs = Cage2VectorEnv(
         episodes, red_agent="b_line", rules=rules, horizon=max(HORIZONS), seed=seed,
-        observation=policy.observation, prior=policy.prior, autoreset_mode="Disabled",
+        observation=observation, prior=prior, autoreset_mode="Disabled",
     )  # fmt: skip
-    beliefs = BeliefBatch(episodes, rules=rules, red_agents="b_line", horizon=max(HORIZONS))
-    returns, (obs, _infos), weights = np.zeros(episodes), envs.reset(), turn_weights(HORIZONS)
-    asked = missing = 0
+    returns, (obs, _infos) = np.zeros((len(HORIZONS), episodes)), envs.reset()
+    if hasattr(defender, "reset"):
+        defender.reset()
     for turn in range(max(HORIZONS)):
-        actions = policy.act(obs, masks=envs.action_masks())
-        if turn < len(OPENING):
-            actions[:] = OPENING[turn]
-        elif tables:
-            for i, target in enumerate(envs.batch.nets["line_target"].tolist()):
-                asked += 1
-                at = tables[target].look_up(beliefs[i].states, beliefs[i].weights)
-                if 0 <= at < tables[target].explored:
-                    actions[i] = tables[target].best[turn - len(OPENING), at]
-                else:
-                    missing += 1
+        actions = defender.act(obs, masks=envs.action_masks())
         obs, rewards, *_rest = envs.step(actions)
-        beliefs.observe(actions, obs[:, : 4 * NUM_HOSTS])
-        returns += weights[turn] * rewards
-    return returns, envs.batch.nets["line_target"].copy(), missing / max(1, asked)
+        for k, horizon in enumerate(HORIZONS):
+            returns[k] += rewards * (turn < horizon)
+    return returns, envs.batch.nets["line_target"].copy()
+
+
+def teach(defender: TableDefender, seeds: list[int], episodes: int, lessons: int) -> None:
+    """Train the default recipe with the table as its teacher, and score it."""
+    for seed in seeds:
+        with tempfile.TemporaryDirectory() as folder:
+            config = phalanx.TrainConfig(
+                rules=defender.rules, seed=seed, total_episodes=episodes, teacher_episodes=lessons,
+                num_threads=1, output_dir=Path(folder), name=f"seed{seed}",
+            )  # fmt: skip
+            run = phalanx.train(config, teacher=defender)
+            scored = {"leaderboard": True, "episodes": 1000, "seed": EVALUATION_SEED}
+            total = phalanx.evaluate(run, rules=defender.rules, **scored).total
+        print(f"taught by the table, seed {seed}: {total:.2f} in the nine cells", flush=True)
 
 
 def main() -> None:
@@ -284,6 +334,9 @@ def main() -> None:
     parser.add_argument("--beliefs", type=int, default=150_000)
     parser.add_argument("--episodes", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--teach", type=int, nargs="+", default=[], help="seeds of trainings")
+    parser.add_argument("--total-episodes", type=int, default=60_000, help="of a training")
+    parser.add_argument("--teacher-episodes", type=int, default=400, help="that the table plays")
     asked = parser.parse_args()
     tables = {}
     targets = int(CAGE2_WORLDS["line_targets"][0])
@@ -295,17 +348,28 @@ def main() -> None:
             f"{tables[target].worth:.2f}, {time.perf_counter() - began:.0f} s", flush=True,
         )  # fmt: skip
     policy = phalanx.load_defender(asked.policy)
-    alone, targets, _missing = play(policy, asked.rules, asked.episodes, asked.seed, {})
-    table, _same, missing = play(policy, asked.rules, asked.episodes, asked.seed, tables)
-    for target in (None, *tables):
-        rows = targets == target if target is not None else np.ones(len(targets), np.bool_)
-        gain, name = interval((table - alone)[rows]), "all" if target is None else HOSTS[target]
-        print(
-            f"{name}: {asked.policy} {alone[rows].mean():.2f}, table {table[rows].mean():.2f}, "
-            f"gain {gain['mean']:+.2f} ({gain['low']:+.2f} to {gain['high']:+.2f}), "
-            f"{rows.sum()} episodes"
+    defender = TableDefender(policy, asked.rules, tables)
+    game = (policy.observation, policy.prior, asked.rules, asked.episodes, asked.seed)
+    (alone, targets), (table, _same) = play(policy, *game), play(defender, *game)
+    everybody = np.ones(len(targets), np.bool_)
+    sides = {f"{horizon} turns": (k, everybody) for k, horizon in enumerate(HORIZONS)}
+    sides["all three"] = slice(None), everybody
+    sides |= {HOSTS[target]: (slice(None), targets == target) for target in tables}
+    for name, (horizons, chosen) in sides.items():
+        one, other = (
+            np.atleast_2d(each[horizons])[:, chosen].sum(axis=0) for each in (alone, table)
         )
-    print(f"not in the table: {missing:.1%} of the decisions, which {asked.policy} made")
+        gain = interval(other - one)
+        print(
+            f"{name}: {asked.policy} {one.mean():.2f}, table {other.mean():.2f}, "
+            f"gain {gain['mean']:+.2f} ({gain['low']:+.2f} to {gain['high']:+.2f}), "
+            f"{chosen.sum()} episodes"
+        )
+    missing = defender.missing / max(1, defender.asked)
+    print(
+        f"not in the table: {missing:.1%} of the decisions, which {asked.policy} made", flush=True
+    )
+    teach(defender, asked.teach, asked.total_episodes, asked.teacher_episodes)
 
 
 if __name__ == "__main__":

@@ -38,9 +38,9 @@ KINDS: dict[str, dict[str, Any]] = {
     # The same by five other learners, and nothing else.
     "repeat": {"baseline": False, "finish_share": 0.0, "confirm_episodes": 100},
     # A third of its budget; the winner beside the same learner without workflows.
-    "third": {"exhaustive": False, "total_episodes": 33_000},
+    "third": {"exhaustive": False, "total_episodes": 50_000},
     # Many learners, of which any five make a decision, and the others are the truth.
-    "coverage": {"learners": 30, "total_episodes": 600_000, "finish_share": 0.0,
+    "coverage": {"learners": 30, "total_episodes": 900_000, "finish_share": 0.0,
                  "baseline": False, "judge_episodes": 1000, "confirm_episodes": 100},
     # What obedience costs: other thresholds of the gate.
     "obedience": {"learners": 3, "thresholds": (0.0, 0.5, 0.8, 0.95, 0.99)},

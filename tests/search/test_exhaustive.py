@@ -39,12 +39,12 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Search:
 
 def test_all_orders_are_judged_by_default_where_that_is_cheap() -> None:
     usual = SearchConfig()
-    assert (usual.exhaustive, usual.learners, usual.total_episodes) == (True, 5, 100_000)
-    assert usual.school_episodes * 5 + usual.finish_episodes == 100_000
+    assert (usual.exhaustive, usual.learners, usual.total_episodes) == (True, 5, 150_000)
+    assert usual.school_episodes * 5 + usual.finish_episodes == 150_000
     for name, value in (("policy", "separate"), ("shard", "1/2"), ("network", "a.b:c")):
         dear: dict[str, Any] = {name: value}
         config = SearchConfig(**dear)
-        assert (config.exhaustive, config.learners, config.total_episodes) == (False, 1, 40_000)
+        assert (config.exhaustive, config.learners, config.total_episodes) == (False, 1, 50_000)
 
 
 def test_each_learner_plays_each_order_against_each_attacker(found: Search) -> None:

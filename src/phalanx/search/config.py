@@ -46,8 +46,8 @@ class SearchConfig(TrainConfig):
     observation: Annotated[str, OneOf(*OBSERVATIONS)] = "belief"
     """what the actor sees: bits, history, memory, belief or truth, as in phalanx train"""
     total_episodes: Annotated[int | None, Within(1, 10**12), NO_STEPS] = None
-    """budget in episodes, of all learners and shards together; default 20,000 a learner, only of
-    training, or without --exhaustive 40,000, trained or measured"""
+    """budget in episodes, of all learners and shards together; default 30,000 a learner, only of
+    training, or without --exhaustive 50,000, trained or measured"""
     num_envs: Annotated[int | str, Within(1, MAX_NETWORKS), OrWord("auto")] = field(
         default=256, metadata={"aliases": ("--n-envs",)}
     )
@@ -180,7 +180,7 @@ class SearchConfig(TrainConfig):
         if int(self.learners) > 1 and self.start_from is not None:
             raise ConfigError("--start-from gives one network; leave out --learners")
         if self.total_episodes is None:
-            each = 20_000 * int(self.learners) if self.judges_all else 40_000
+            each = 30_000 * int(self.learners) if self.judges_all else 50_000
             object.__setattr__(self, "total_episodes", each)
         if self.thresholds and (self.alignment != "gate" or not self.judges_all):
             raise ConfigError("--thresholds is for --exhaustive searches with --alignment gate")

@@ -43,9 +43,7 @@ def together(observation: str, threads: int = 1, effective: bool = False) -> Pla
     return play_all_orders(batch, policy_for(batch), useful, CODES, judged, TURNS, effective)
 
 
-@pytest.mark.parametrize(
-    ("observation", "effective"), [("bits", False), ("memory", False), ("belief", True)]
-)
+@pytest.mark.parametrize(("observation", "effective"), [("bits", False), ("belief", True)])
 def test_shared_games_give_what_each_order_gives_alone(observation: str, effective: bool) -> None:
     shared = together(observation, effective=effective)
     for number in range(0, NUM_ORDERS, 7):
