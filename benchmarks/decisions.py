@@ -39,9 +39,10 @@ KINDS: dict[str, dict[str, Any]] = {
     "repeat": {"baseline": False, "finish_share": 0.0, "confirm_episodes": 100},
     # A third of its budget; the winner beside the same learner without workflows.
     "third": {"exhaustive": False, "total_episodes": 50_000},
-    # Many learners, of which any five make a decision, and the others are the truth.
-    "coverage": {"learners": 30, "total_episodes": 900_000, "finish_share": 0.0,
-                 "baseline": False, "judge_episodes": 1000, "confirm_episodes": 100},
+    # More learners. Of these and those of the two before, any five make a decision, and the others
+    # are the truth.
+    "coverage": {"learners": 15, "total_episodes": 450_000, "finish_share": 0.0,
+                 "baseline": False, "confirm_episodes": 100},
     # What obedience costs: other thresholds of the gate.
     "obedience": {"learners": 3, "thresholds": (0.0, 0.5, 0.8, 0.95, 0.99)},
 }  # fmt: skip
@@ -89,7 +90,7 @@ def measure(
     folder.mkdir(parents=True, exist_ok=True)
     for job in (replace(job, seed=first_seed + job.seed) for job in jobs()):
         done = {line["name"] for line in read_lines(results)}
-        wanted = only in (None, job.kind, f"{job.kind}:{job.red_agent}")
+        wanted = only in (None, job.kind, f"{job.kind}:{job.red_agent}", job.name)
         if job.name in done or not wanted:
             continue
         print(f"--- {job.name}", flush=True)
@@ -157,7 +158,7 @@ def read(folder: Path) -> None:
     for red in ATTACKERS:
         for rules in RULES:
             mine = [k for k in lines if k["red_agent"] == red and k["rules"] == rules]
-            whole = [line for line in mine if line["kind"] in ("exhaustive", "repeat")]
+            whole = [line for line in mine if line["kind"] in ("exhaustive", "repeat", "coverage")]
             for line in whole:
                 print(f"{line['name']}: {line['seconds']:.0f} s; " + " ".join(line["in_words"]))
             if len(whole) > 1:
@@ -166,8 +167,6 @@ def read(folder: Path) -> None:
             third = [line for line in mine if line["kind"] == "third"]
             if third:
                 tell_third(third, [folder / line["name"] for line in whole])
-            if any(line["kind"] == "coverage" for line in mine):
-                tell_coverage([folder / k["name"] for k in mine if k["kind"] == "coverage"])
 
 
 def tell_repeated(one: dict[str, Any], other: dict[str, Any]) -> None:
@@ -241,7 +240,7 @@ def main() -> None:
     parser = ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", choices=("measure", "read"))
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--only", help="kind, or kind:attacker")
+    parser.add_argument("--only", help="kind, kind:attacker, or the name of one search")
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--num-threads", default="auto")
     parser.add_argument("--first-seed", type=int, default=0, help="other learners, other dice")
