@@ -43,8 +43,9 @@ KINDS: dict[str, dict[str, Any]] = {
     # are the truth.
     "coverage": {"learners": 15, "total_episodes": 450_000, "finish_share": 0.0,
                  "baseline": False, "confirm_episodes": 100},
-    # What obedience costs: other thresholds of the gate.
-    "obedience": {"learners": 3, "thresholds": (0.0, 0.5, 0.8, 0.95, 0.99)},
+    # What obedience costs: other prices of defiance.
+    "obedience": {"learners": 3, "defiances": (0.0, 1.0, 1.5, 2.0, 10.0), "baseline": False,
+                  "finish_share": 0.0, "confirm_episodes": 100},
 }  # fmt: skip
 EPISODES = ("total_episodes", "judge_episodes", "measure_episodes", "final_episodes",
             "confirm_episodes", "max_episodes")  # fmt: skip
@@ -181,7 +182,7 @@ def tell_third(third: list[dict[str, Any]], whole: Sequence[Path]) -> None:
     for folder in whole[:1]:
         config, rows = judged(folder)
         numbers, estimate = known(config, rows)
-        may_be_best = numbers[decide(estimate).may_be_best].tolist()
+        may_be_best = numbers[decide(estimate, margin=config.margin).may_be_best].tolist()
         inside = [one["winner"] in may_be_best for one in third]
         print(
             f"  a third of the budget: winner in the set of all in {sum(inside)} of {len(inside)}"
@@ -213,7 +214,7 @@ def tell_coverage(folders: Sequence[Path]) -> None:
         if not common:
             continue
         means = np.array([truth[int(numbers[k])] for k in common])
-        found = decide(estimate.of(np.array(common)))
+        found = decide(estimate.of(np.array(common)), margin=config.margin)
         cost = means.max() - means
         held.append(bool(found.may_be_best[means.argmax()]))
         inside.append(bool(((found.low <= cost + 1e-9) & (cost <= found.high + 1e-9)).all()))

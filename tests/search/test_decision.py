@@ -92,6 +92,24 @@ def test_luck_that_two_orders_share_does_not_hide_their_difference() -> None:
     assert decide(Estimate(mean, np.eye(2))).may_be_best.tolist() == [True, True]
 
 
+def test_an_order_is_left_out_only_if_it_costs_more_than_the_margin_for_certain() -> None:
+    estimate = Estimate(np.array([0.0, -0.15, -0.5, -3.0]), np.eye(4) * 1e-4)
+    strict, eased = decide(estimate), decide(estimate, margin=0.2)
+    assert strict.may_be_best.tolist() == [True, False, False, False]
+    assert eased.may_be_best.tolist() == [True, True, False, False]
+    np.testing.assert_array_equal(eased.low, strict.low)
+    np.testing.assert_array_equal(eased.high, strict.high)
+
+
+def test_an_order_that_may_cost_nothing_is_never_left_out() -> None:
+    """Whatever sets of candidates say: 0 is between its bounds."""
+    dice = np.random.default_rng(5)
+    for _ in range(20):
+        spread = dice.uniform(0.01, 1.0, 30)
+        found = decide(Estimate(dice.normal(size=30), np.diag(spread**2)))
+        np.testing.assert_array_equal(found.may_be_best, found.low == 0)
+
+
 def test_a_size_that_is_known_badly_widens_what_may_be() -> None:
     mean = np.linspace(0, -1, 20)
     sure, unsure = (decide(Estimate(mean, np.eye(20) * 0.04, f)) for f in (np.inf, 4.0))

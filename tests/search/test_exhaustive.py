@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 SMALL: dict[str, Any] = {
     "num_envs": 20, "horizon": 10, "update_steps": 10, "hidden": (8,), "observation": "bits",
     "total_episodes": 600, "judge_episodes": 12, "confirm_episodes": 20, "final_episodes": 10,
-    "k_epochs": 1, "minibatch_size": 200, "compliance_threshold": 0.02, "min_fixes": 0.1,
+    "k_epochs": 1, "minibatch_size": 200, "compliance_threshold": 0.005, "min_fixes": 0.1,
     "learners": 2, "red_agent": "b_line,meander", "num_threads": 1,
 }  # fmt: skip
 
@@ -34,7 +34,7 @@ def small(tmp_path: Path, **changes: Any) -> SearchConfig:
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> Search:
-    return search(small(tmp_path_factory.mktemp("search"), thresholds=(0.5,)))
+    return search(small(tmp_path_factory.mktemp("search"), defiances=(0.5,)))
 
 
 def test_all_orders_are_judged_by_default_where_that_is_cheap() -> None:
@@ -89,8 +89,8 @@ def test_a_search_killed_while_judging_resumes_and_decides_the_same(
             raise Killed
 
     with pytest.raises(Killed):
-        search(small(tmp_path, thresholds=(0.5,)), kill)
-    again = search(small(tmp_path, thresholds=(0.5,), resume=tmp_path / "s"))
+        search(small(tmp_path, defiances=(0.5,)), kill)
+    again = search(small(tmp_path, defiances=(0.5,), resume=tmp_path / "s"))
     assert again.decision == found.decision
     assert again.confirmed == found.confirmed
     assert read_obedience(tmp_path / "s") == read_obedience(found.folder.path)
@@ -142,10 +142,10 @@ def test_a_decision_that_is_none_is_one_line(found: Search, tmp_path: Path) -> N
             read_decision(tmp_path)
 
 
-def test_obedience_is_measured_for_each_threshold_and_the_searchs_own(found: Search) -> None:
+def test_obedience_is_measured_for_each_price_and_the_searchs_own(found: Search) -> None:
     rows = read_obedience(found.folder.path)
-    assert [(row["threshold"], row["learner"]) for row in rows] == [
-        (0.02, 1), (0.02, 2), (0.5, 1), (0.5, 2),
+    assert [(row["defiance"], row["learner"]) for row in rows] == [
+        (0.5, 1), (0.5, 2), (3.0, 1), (3.0, 2),
     ]  # fmt: skip
     for row in rows:
         assert 0 <= row["compliance"] <= 1
@@ -165,7 +165,7 @@ def test_orders_are_tried_in_turn_by_several_learners(tmp_path: Path) -> None:
     """What the Gaussian process is told is their mean, with the luck that they differ in."""
     config = small(
         tmp_path, exhaustive=False, learners=3, measure_episodes=10, total_episodes=1500,
-        finish_share=0.1, finalists=2, max_episodes=0, thresholds=(), red_agent="b_line",
+        finish_share=0.1, finalists=2, max_episodes=0, defiances=(), red_agent="b_line",
         baseline=False,
     )  # fmt: skip
     done = search(config)
@@ -259,7 +259,8 @@ def test_words_say_what_may_be_best_what_cannot_be_followed_and_what_is_not_know
         "demands": [["user", "enterprise"]], "no_order": None, "positions": [],
     }  # fmt: skip
     decision: Any = {
-        "confidence": 0.95, "learners": 1, "against": {"b_line": side}, "worst_case": None
+        "confidence": 0.95, "margin": 0.0, "learners": 1, "against": {"b_line": side},
+        "worst_case": None,
     }  # fmt: skip
     said = " ".join(in_words(decision))
     for words in (
@@ -275,7 +276,12 @@ def test_words_say_what_may_be_best_what_cannot_be_followed_and_what_is_not_know
     assert "2 orders of 4 may be the best one" in said
     assert "the others cost 0.50 to 0.70 points. None of those that may be best costs more" in said
     assert "more than 0.50 points." in said
+    said = " ".join(in_words(decision | {"against": {"b_line": two}, "margin": 0.2}))
+    assert "2 orders of 4 may be the best one, or within 0.2 points of it (95%" in said
+    near = decision | {"margin": 0.8}
     side["orders"][1] |= {"may_be_best": True}
+    assert "it is not the best order, but may be within 0.8 points of it, c" in asked(near, 1)[0]
+    side["orders"][1] |= {"low": 0.0}
     decision["learners"] = 5
     said = " ".join(in_words(decision))
     assert "no order that can be followed is better than another by more than 1.30" in said

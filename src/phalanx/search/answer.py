@@ -51,16 +51,17 @@ def answer(config: SearchConfig, visits: Sequence[Visit], rows: Sequence[Row]) -
     for name, parts in sides.items():
         mine = _visits_against(config, visits, rows, parts)
         known[name] = known_of(config, mine)
-        against[name] = _against(known[name], mine, rows, parts)
+        against[name] = _against(known[name], mine, rows, parts, config.margin)
     return {
         "confidence": CONFIDENCE,
+        "margin": config.margin,
         "learners": int(config.learners),
         "rules": config.rules,
         "horizon": config.horizon,
         "weights": dict(weights),
         "exhaustive": config.exhaustive,
         "against": against,
-        "worst_case": _worst_case([known[name] for name in each]),
+        "worst_case": _worst_case([known[name] for name in each], config.margin),
     }
 
 
@@ -105,11 +106,15 @@ def known_of(config: SearchConfig, visits: Sequence[Visit]) -> Known:
 
 
 def _against(
-    known: Known, visits: Sequence[Visit], rows: Sequence[Row], weights: Mapping[str, float]
+    known: Known,
+    visits: Sequence[Visit],
+    rows: Sequence[Row],
+    weights: Mapping[str, float],
+    margin: float,
 ) -> Side:
     """The answer for one attacker, or for a mixture."""
     numbers, estimate = known
-    decision = decide(estimate) if len(numbers) else None
+    decision = decide(estimate, margin=margin) if len(numbers) else None
     at = {int(number): k for k, number in enumerate(numbers)}
     last = {visit.workflow: visit for visit in visits}
     mine = [row for row in rows if row.attacker in weights]
@@ -200,7 +205,7 @@ def _demands(failed: set[int], tried: Collection[int]) -> list[list[str]]:
     return found
 
 
-def _worst_case(known: Sequence[Known]) -> WorstCase | None:
+def _worst_case(known: Sequence[Known], margin: float) -> WorstCase | None:
     """What each order costs whoever attacks: the largest of its costs against each of them.
 
     With n attackers each has its bounds with 1 - 0.05/n, so that all hold at once with 95 %.
@@ -227,6 +232,6 @@ def _worst_case(known: Sequence[Known]) -> WorstCase | None:
     ]
     least = min((one["high"] for one in found), default=0.0)
     for one in found:
-        one["may_be_best"] = one["low"] <= least
+        one["may_be_best"] = one["low"] <= least + margin
     best = min(found, key=lambda one: (one["cost"], one["workflow"]), default=None)
     return {"best": best["workflow"] if best else None, "orders": found}

@@ -20,7 +20,7 @@ from phalanx.settings.fields import (
     values_of,
 )
 from phalanx.training.config import MAX_NETWORKS, NOT_SAVED, TrainConfig
-from phalanx.training.effects import NO_STEPS
+from phalanx.training.effects import GATE, NO_STEPS
 
 SPENDING = ("school_share", "finish_share")
 IN_TURN = Only("searches that try orders in turn", lambda search: not search.judges_all)
@@ -65,6 +65,9 @@ class SearchConfig(TrainConfig):
     ask: str | None = None
     """an order to tell of: what it costs against the best, and against no order; with --resume of
     a finished search at once"""
+    margin: Annotated[float, Within(0, 1e6)] = 0.2
+    """points that a team does not mind: only an order that costs more for certain is left out of
+    those that may be best"""
     baseline: bool = True
     """train the same learners without workflows, for as many episodes, to compare with"""
     start_from: str | None = None
@@ -79,6 +82,12 @@ class SearchConfig(TrainConfig):
     section("search", rarely=True)
     alignment: Annotated[str, OneOf(*ALIGNMENTS)] = "gate"
     """gate: compliance is held just above its threshold; delta, per_fix: as in phalanx train"""
+    gate_start: Annotated[float, Within(0, 1), GATE] = 0.0
+    """gate: share of a learner's training in which fixes are free; who has learnt to defend without
+    an order does not learn to follow one that costs something"""
+    defiance: Annotated[float, Within(0, 1e6), GATE] = 3.0
+    """gate: points that a fix costs, on top, of a host that red holds while it holds one of a
+    better type; an order is only followed where obeying costs less"""
     school_share: Annotated[float, Within(0, 1), IN_TURN] = 0.4
     """share of the budget for what all orders have in common, if not all are judged"""
     finish_share: Annotated[float, Within(0, 1)] = 0.2
@@ -88,8 +97,8 @@ class SearchConfig(TrainConfig):
     """episodes by which each learner is judged with each order, beyond the budget: --exhaustive"""
     measure_episodes: Annotated[int, Within(2, 10**7), IN_TURN] = 250
     """... by which an order is measured with each learner, if not all orders are"""
-    thresholds: Annotated[tuple[float, ...], Within(0, 1)] = ()
-    """also train learners for these compliance thresholds: what obedience costs"""
+    defiances: Annotated[tuple[float, ...], Within(0, 1e6)] = ()
+    """also train learners for these prices of defiance: what obedience costs"""
     max_episodes: Annotated[int, Within(0, 10**9), IN_TURN] = 2000
     """training that an order may get of its own before it is measured"""
     patience: Annotated[int, Within(1, 10**6), IN_TURN] = 5
@@ -182,8 +191,8 @@ class SearchConfig(TrainConfig):
         if self.total_episodes is None:
             each = 30_000 * int(self.learners) if self.judges_all else 50_000
             object.__setattr__(self, "total_episodes", each)
-        if self.thresholds and (self.alignment != "gate" or not self.judges_all):
-            raise ConfigError("--thresholds is for --exhaustive searches with --alignment gate")
+        if self.defiances and (self.alignment != "gate" or not self.judges_all):
+            raise ConfigError("--defiances is for --exhaustive searches with --alignment gate")
         if self.ask is not None:
             parse_order(self.ask)
 
@@ -309,7 +318,7 @@ class SearchConfig(TrainConfig):
         return mine | {"runner": "local", "num_threads": 1}
 
     def as_dict(self) -> dict[str, Any]:
-        values = super().as_dict() | {"thresholds": list(self.thresholds)}
+        values = super().as_dict() | {"defiances": list(self.defiances)}
         return {name: value for name, value in values.items() if name not in ("merge", "ask")}
 
 

@@ -99,6 +99,8 @@ class Answer(TypedDict):
     """All of it."""
 
     confidence: float
+    margin: float
+    """points that nobody minds: only orders that cost more for certain are left out"""
     learners: int
     rules: str
     horizon: int

@@ -1,7 +1,8 @@
 """Which orders may be the best one, and what each of the others costs: with how much confidence.
 
     decision = decide(Estimate(means, covariance, freedom))
-    decision.may_be_best                  # [M] the orders that cannot be told from the best
+    decision.may_be_best                  # [M] the orders that cannot be told from the best; with a
+                                          # margin also those that may be so little behind
     decision.low, decision.high           # [M] what each costs against the best, at least, at most
 
 All of it holds at once with the confidence asked for, however many orders there are. These are
@@ -46,7 +47,7 @@ class Decision(NamedTuple):
     best: int
     """the order with the highest estimate"""
     may_be_best: npt.NDArray[np.bool_]
-    """the best order is among these"""
+    """the best order is among these; all others cost more than the margin"""
     cost: Floats
     """how much lower each order's return is than that of the best one: estimated"""
     low: Floats
@@ -56,7 +57,7 @@ class Decision(NamedTuple):
     confidence: float
 
 
-def decide(estimate: Estimate, confidence: float = CONFIDENCE) -> Decision:
+def decide(estimate: Estimate, confidence: float = CONFIDENCE, margin: float = 0.0) -> Decision:
     """With the confidence, at once: the best order may be best, and each cost is within its bounds.
 
     Let b be the order that is truly best, and qᵢ so large that with the confidence
@@ -66,21 +67,18 @@ def decide(estimate: Estimate, confidence: float = CONFIDENCE) -> Decision:
     which is simulated for each i. For i = b this bounds what each j costs, μ_b - μⱼ. As b is
     unknown, all i stay in the set that may be b by that, those with mⱼ - mᵢ ≤ qᵢ · seᵢⱼ for all j,
     and the bounds of j are the widest that one of these gives.
+
+    margin: points that nobody minds; only an order whose lower bound is above that is left out.
     """
     mean, errors = estimate.mean, estimate.errors()
     reach = _critical(estimate, errors, confidence)[:, None] * errors
     ahead = mean[:, None] - mean  # [i, j]: by how much i seems better than j
-    may_be_best = np.asarray((-ahead <= reach).all(axis=1))
-    lowest, highest = (ahead - reach)[may_be_best], (ahead + reach)[may_be_best]
+    may_be_b = np.asarray((-ahead <= reach).all(axis=1))
     # Against itself the best order costs nothing; that is between the bounds anyway.
-    return Decision(
-        int(np.argmax(mean)),
-        may_be_best,
-        mean.max() - mean,
-        np.maximum(lowest.min(axis=0), 0.0),
-        np.maximum(highest.max(axis=0), 0.0),
-        confidence,
-    )
+    low = np.maximum((ahead - reach)[may_be_b].min(axis=0), 0.0)
+    high = np.maximum((ahead + reach)[may_be_b].max(axis=0), 0.0)
+    cost = mean.max() - mean
+    return Decision(int(np.argmax(mean)), low <= margin, cost, low, high, confidence)
 
 
 def quantile(estimate: Estimate, weights: Floats, confidence: float = CONFIDENCE) -> Floats:

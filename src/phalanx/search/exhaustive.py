@@ -45,7 +45,7 @@ def judge_all(search: "Search") -> None:
     if not search.visits:
         search.visits = visits_of(c, search.rows, search.episodes)
         search.save()
-    if c.thresholds:
+    if c.defiances:
         measure_obedience(search)
 
 

@@ -1,4 +1,4 @@
-"""What obedience costs: the return of learners from whom other compliances were asked."""
+"""What obedience costs: the return of learners for whom defiance has other prices."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from phalanx.search.search import Search
 
 COLUMNS = (
-    "threshold",
+    "defiance",
     "learner",
     "return",
     "compliance",
@@ -24,24 +24,24 @@ FILE = "obedience.csv"
 
 
 def measure_obedience(search: "Search") -> list[dict[str, float]]:
-    """Train and play learners for each threshold that was asked for, and for the search's own.
+    """Train and play learners for each price that was asked for, and for the search's own.
 
-    A learner has the seed and the dice that it has in the search; only the threshold differs. All
+    A learner has the seed and the dice that it has in the search; only the price differs. All
     120 orders are played; the mean over them is a row of obedience.csv.
     """
     c, trainer = search.config, search.trainer
     found = read_obedience(search.folder.path)
-    done = {(row["threshold"], row["learner"]) for row in found}
-    for threshold in sorted({*c.thresholds, c.compliance_threshold}):
+    done = {(row["defiance"], row["learner"]) for row in found}
+    for price in sorted({*c.defiances, c.defiance}):
         for learner in range(1, int(c.learners) + 1):
-            if (threshold, learner) in done:
+            if (price, learner) in done:
                 continue
             path = search.folder.path / school_name(learner)
-            if threshold != c.compliance_threshold:
-                path = trainer.train_for_threshold(threshold, learner)
-            search.phase = f"playing compliance {threshold:.0%}, learner {learner} of {c.learners}"
+            if price != c.defiance:
+                path = trainer.train_for_price(price, learner)
+            search.phase = f"playing defiance {price:g}, learner {learner} of {c.learners}"
             figures = play_orders(search, path, learner)
-            found.append({"threshold": threshold, "learner": learner, **figures})
+            found.append({"defiance": price, "learner": learner, **figures})
             search.folder.write(FILE, as_csv(COLUMNS, found))
     return found
 

@@ -111,18 +111,18 @@ class Trainer(Measurer):
             alignment_lambda=0.0,
         )
 
-    def train_for_threshold(self, threshold: float, learner: int) -> Path:
-        """What a learner would have become if another compliance had been asked for."""
-        c, name = self.config, f"obedience/{threshold:g}-{learner}"
-        phase = f"compliance {threshold:.0%}, learner {learner} of {c.learners}"
+    def train_for_price(self, price: float, learner: int) -> Path:
+        """What a learner would have become if defiance had another price."""
+        c, name = self.config, f"obedience/{price:g}-{learner}"
+        phase = f"defiance {price:g}, learner {learner} of {c.learners}"
         self.train(
             name,
             phase,
             None,
             c.school_episodes,
             **self._schedule(),
-            compliance_threshold=threshold,
-            # That of the learner's school: what differs is what was asked for.
+            defiance=price,
+            # That of the learner's school: what differs is the price.
             seed=own_seed(c.seed, school_name(learner)),
         )
         return self.folder.path / name

@@ -27,7 +27,8 @@ def in_words(decision: Answer) -> list[str]:
         many = sum(one["may_be_best"] for one in worst["orders"])
         said.append(
             f"Whoever attacks: {best['order']} costs least in the worst case, at most "
-            f"{best['high']:.2f} points; {count(many, 'order')} may be best by that."
+            f"{best['high']:.2f} points; {count(many, 'order')} may be best by that"
+            f"{_or_nearly(decision)}."
         )
     if decision["learners"] == 1:
         said.append(
@@ -57,8 +58,8 @@ def _of_side(name: str, side: Side, decision: Answer) -> list[str]:
         rest = [order["cost"] for order in good if not order["may_be_best"]]
         low, high = f"{min(rest):.2f}", f"{max(rest):.2f}"
         said.append(
-            f"Against {name} {count(len(may), 'order')} of {len(good)} may be the best one "
-            f"({sure}), {best['order']} before all; "
+            f"Against {name} {count(len(may), 'order')} of {len(good)} may be the best one"
+            f"{_or_nearly(decision)} ({sure}), {best['order']} before all; "
             + ("the other costs " if len(rest) == 1 else "the others cost ")
             + (f"{low} points." if low == high else f"{low} to {high} points.")
         )
@@ -116,7 +117,9 @@ def asked(decision: Answer, number: int) -> list[str]:
                 f"told it had a return of {own['return']:.2f}."
             )
             continue
-        verdict = "it may be the best order" if own["may_be_best"] else "it is not the best order"
+        verdict = "it may be the best order" if own["low"] == 0 else "it is not the best order"
+        if own["low"] and own["may_be_best"]:
+            verdict += f", but may be within {decision['margin']:g} points of it"
         said.append(
             f"{own['order']} costs {own['cost']:.2f} points against the best for {name} "
             f"({own['low']:.2f} to {own['high']:.2f}): {verdict}{followed}."
@@ -124,6 +127,11 @@ def asked(decision: Answer, number: int) -> list[str]:
         if own["minus_no_order"] is not None:
             said.append(f"Against no order at all: {_within(own['minus_no_order'])}.")
     return said
+
+
+def _or_nearly(decision: Answer) -> str:
+    """What else counts as the best order."""
+    return f", or within {decision['margin']:g} points of it" if decision["margin"] else ""
 
 
 def count(many: int, what: str) -> str:
@@ -146,6 +154,7 @@ def read_decision(folder: Path) -> Answer:
     path = folder / "decision.json"
     try:
         decision: Answer = json.loads(read_plain(path, LARGEST_DECISION))
+        decision.setdefault("margin", 0.0)
         for side in decision["against"].values():
             for order in side["orders"]:
                 order.setdefault("disputed_fixes", None)
@@ -160,7 +169,7 @@ def read_decision(folder: Path) -> Answer:
 
 def _check(decision: Any) -> None:
     """Whoever may have written it: what sentences and pictures are made of is of its kind."""
-    _numbers(decision, ("confidence", "learners"))
+    _numbers(decision, ("confidence", "margin", "learners"))
     sides = decision["against"]
     if not isinstance(sides, dict) or not sides or not all(isinstance(n, str) for n in sides):
         raise TypeError

@@ -90,7 +90,7 @@ def test_whatever_a_decision_holds_a_report_is_written(
         page = report_page([path], episodes=0)
         assert "<main>" in page
         assert "script" not in Words(page).tags
-    (path / "obedience.csv").write_text("threshold\nx\n")
+    (path / "obedience.csv").write_text("defiance\nx\n")
     assert "is no table of what obedience costs" in Words(report_page([path], episodes=0))
 
 

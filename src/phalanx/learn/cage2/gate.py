@@ -1,14 +1,15 @@
 """Hold compliance just above its threshold by what a fix gains or costs.
 
-At first fixes are free: blue learns to defend. From then on a fix that evicts red gains (1 - a) p,
-and one that violates its order costs a p, which is nothing on the whole at a compliance of a, the
-aim just above the threshold. The price p of each order begins low; it is raised while the order's
+Fixes may be free for a share of the run. From then on a fix that evicts red gains (1 - a) p, and
+one that violates its order costs a p, which is nothing on the whole at a compliance of a, the aim
+just above the threshold. The price p of each order begins low; it is raised while the order's
 compliance is below the aim and lowered while it is above: the best return among policies that pass
 the gate, whatever lambda one began with.
 
-Where red seldom holds two types of hosts at once, compliance is high whatever a policy does then,
-and the price is low. `defiance` is a price of its own, which stays, for a fix of a host that red
-holds while it holds one that comes first.
+`defiance` is a price of its own, which stays, for a fix of a host that red holds while it holds one
+that comes first. Where red seldom holds two types of hosts at once, compliance is high whatever a
+policy does then, and p is low; and a policy that has learnt to defend without an order seldom finds
+one that follows it. So to learn what following costs, give it a price from the beginning.
 """
 
 from collections.abc import Sequence

@@ -57,11 +57,11 @@ def tell_obedience(body: Body, folder: Path) -> None:
     except RunError as error:
         body.say(str(error), kind="amiss")
         return
-    thresholds = sorted({row["threshold"] for row in rows})
-    if len(thresholds) < 2:
+    prices = sorted({row["defiance"] for row in rows})
+    if len(prices) < 2:
         return
     body.heading("What obedience costs")
-    by = [[row for row in rows if row["threshold"] == one] for one in thresholds]
+    by = [[row for row in rows if row["defiance"] == one] for one in prices]
 
     def curve(name: str, column: str, x: Floats) -> Curve:
         means = [interval([row[column] for row in some]) for some in by]
@@ -69,11 +69,11 @@ def tell_obedience(body: Body, folder: Path) -> None:
             np.array([np.nan if one[key] is None else one[key] for one in means], np.float64)
             for key in ("mean", "low", "high")
         )
-        labels = tuple(f"asked for {threshold:.0%}" for threshold in thresholds)
+        labels = tuple(f"defiance costs {price:g}" for price in prices)
         return Curve(name, x, mean, low, high, labels=labels)
 
     followed = np.array([np.mean([row["compliance"] for row in some]) for some in by]) * 100
-    asked = np.array(thresholds) * 100
+    asked = np.array(prices)
     learners = len({row["learner"] for row in rows})
     about = f"Mean of all 120 orders; 95 % intervals over {learners} learners."
     body.charts_beside(
@@ -87,10 +87,10 @@ def tell_obedience(body: Body, folder: Path) -> None:
             ),
             Panel(
                 "reached",
-                "Compliance asked for and reached",
+                "Compliance by the price of defiance",
                 "By their own orders and by the reverse ones. " + about,
                 [curve("own", "compliance", asked), curve("reverse", "reverse_compliance", asked)],
-                "compliance that was asked for, in per cent",
+                "points that a fix costs while a better-ranked host waits",
                 is_share=True,
             ),
         ]
