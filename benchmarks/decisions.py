@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import yaml
 
+from phalanx.cage2.workflow import NUM_ORDERS, order_name
 from phalanx.machine import describe_hardware, describe_versions
 from phalanx.search.answer import known_of
 from phalanx.search.config import SearchConfig
@@ -30,7 +31,8 @@ from phalanx.statistics import interval
 
 RULES = ("2.1-leaderboard", "2.1-final")
 ATTACKERS = ("b_line", "meander")
-SUBSETS = 20  # decisions by five of the many learners of `coverage`
+FOLLOWED = ("compliance", "reverse_compliance", "disputed_compliance")
+SUBSETS = 20  # decisions by any five of the learners that were measured; the others are the truth
 KEPT = ("config.yaml", "summary.json", "decision.json", "measured.csv", "search.csv")
 KINDS: dict[str, dict[str, Any]] = {
     # The decision as it is made by default.
@@ -39,10 +41,6 @@ KINDS: dict[str, dict[str, Any]] = {
     "repeat": {"baseline": False, "finish_share": 0.0, "confirm_episodes": 100},
     # A third of its budget; the winner beside the same learner without workflows.
     "third": {"exhaustive": False, "total_episodes": 50_000},
-    # More learners. Of these and those of the two before, any five make a decision, and the others
-    # are the truth.
-    "coverage": {"learners": 15, "total_episodes": 450_000, "finish_share": 0.0,
-                 "baseline": False, "confirm_episodes": 100},
     # What obedience costs: other prices of defiance.
     "obedience": {"learners": 3, "defiances": (0.0, 1.0, 1.5, 2.0, 10.0), "baseline": False,
                   "finish_share": 0.0, "confirm_episodes": 100},
@@ -72,10 +70,8 @@ def jobs() -> Iterator[Job]:
     for seed in range(10):
         for red in ATTACKERS:
             yield Job("third", red, RULES[0], seed)
-            if seed == 1:
-                yield Job("repeat", red, RULES[0], 1)
-    for red in ATTACKERS:
-        yield Job("coverage", red, RULES[0], 0)
+            if seed in (1, 2):
+                yield Job("repeat", red, RULES[0], seed)
     for red in ATTACKERS:
         for seed in (0, 1):
             yield Job("repeat", red, RULES[1], seed)
@@ -159,34 +155,67 @@ def read(folder: Path) -> None:
     for red in ATTACKERS:
         for rules in RULES:
             mine = [k for k in lines if k["red_agent"] == red and k["rules"] == rules]
-            whole = [line for line in mine if line["kind"] in ("exhaustive", "repeat", "coverage")]
+            whole = [line for line in mine if line["kind"] in ("exhaustive", "repeat")]
             for line in whole:
                 print(f"{line['name']}: {line['seconds']:.0f} s; " + " ".join(line["in_words"]))
-            if len(whole) > 1:
-                tell_repeated(whole[0], whole[1])
-                tell_coverage([folder / line["name"] for line in whole])
+            folders = [folder / line["name"] for line in whole]
+            for some in [[one] for one in folders] + [folders] * (len(folders) > 1):
+                tell_decision(some)
+            if len(folders) > 1:
+                tell_coverage(folders)
             third = [line for line in mine if line["kind"] == "third"]
-            if third:
-                tell_third(third, [folder / line["name"] for line in whole])
+            if third and whole:
+                tell_third(third, folders)
 
 
-def tell_repeated(one: dict[str, Any], other: dict[str, Any]) -> None:
-    a, b = set(one["may_be_best"]), set(other["may_be_best"])
+def tell_decision(folders: Sequence[Path]) -> None:
+    """What the learners of some searches say together."""
+    config, rows = joined(folders)
+    numbers, estimate = known(config, rows)
+    found = decide(estimate, margin=config.margin)
+    many, may = len({row.learner for row in rows}), found.may_be_best
+    strict = numbers[decide(estimate).may_be_best]
+    said = (
+        f"  {many} learners: {len(numbers)} can be followed, {may.sum()} may be best or within "
+        f"{config.margin:g} of it ({len(strict)} without a margin), none of them costs more than "
+        f"{found.high[may].max():.2f}; {order_name(int(numbers[found.best]))} is ahead"
+    )
+    if not may.all():
+        cost = found.cost[~may]
+        said += (
+            f"; the others cost {cost.min():.2f} to {cost.max():.2f}, at least "
+            f"{found.low[~may].min():.2f}, at most {found.high[~may].max():.2f}"
+        )
+    print(said)
+    own, reverse, disputed = (followed_by(rows, name) for name in FOLLOWED)
     print(
-        f"  five learners and five others: {len(a)} and {len(b)} may be best, {len(a & b)} in "
-        f"both; winner of one in the other's set: {one['winner'] in b}, {other['winner'] in a}"
+        f"    compliance {own.min():.1%} to {own.max():.1%}, by the reverse {reverse.min():.1%} to "
+        f"{reverse.max():.1%}, lower in {(reverse < own).sum()}; disputed fixes followed "
+        f"{disputed.mean():.0%}"
     )
 
 
+def followed_by(rows: Sequence[Row], name: str) -> Any:
+    """[120] a share of fixes, over all learners."""
+    found = np.zeros((2, NUM_ORDERS))
+    for row in rows:
+        value = getattr(row, name)
+        if row.workflow is not None and value is not None:
+            found[:, row.workflow] += row.fixes_per_episode * np.array([value, 1])
+    return found[0] / found[1]
+
+
 def tell_third(third: list[dict[str, Any]], whole: Sequence[Path]) -> None:
-    for folder in whole[:1]:
-        config, rows = judged(folder)
+    for folders in [[one] for one in whole] + [whole]:
+        config, rows = joined(folders)
         numbers, estimate = known(config, rows)
-        may_be_best = numbers[decide(estimate, margin=config.margin).may_be_best].tolist()
-        inside = [one["winner"] in may_be_best for one in third]
-        print(
-            f"  a third of the budget: winner in the set of all in {sum(inside)} of {len(inside)}"
-        )
+        for margin in (config.margin, 0.0):
+            may_be_best = numbers[decide(estimate, margin=margin).may_be_best].tolist()
+            inside = [one["winner"] in may_be_best for one in third]
+            print(
+                f"  a third of the budget: winner in the set of {len({r.learner for r in rows})} "
+                f"learners, margin {margin:g}, in {sum(inside)} of {len(inside)}"
+            )
     gains = [one["minus"]["mean"] for one in third if one["minus"]]
     if len(gains) > 1:
         d = interval(gains)
@@ -200,9 +229,7 @@ def tell_third(third: list[dict[str, Any]], whole: Sequence[Path]) -> None:
 
 def tell_coverage(folders: Sequence[Path]) -> None:
     """Decisions by any five learners of these searches, beside what all their others say."""
-    config, rows = judged(folders[0])
-    for k, folder in enumerate(folders[1:], 1):
-        rows += [replace(row, learner=row.learner + 100 * k) for row in judged(folder)[1]]
+    config, rows = joined(folders)
     learners, dice = sorted({row.learner for row in rows}), np.random.default_rng(0)
     held, inside, sizes = [], [], []
     for _ in range(SUBSETS):
@@ -224,6 +251,14 @@ def tell_coverage(folders: Sequence[Path]) -> None:
         f"{len(learners) - 5} in the set in {sum(held)}, all costs within bounds in {sum(inside)}; "
         f"sets of {min(sizes)} to {max(sizes)}"
     )
+
+
+def joined(folders: Sequence[Path]) -> tuple[SearchConfig, list[Row]]:
+    """What all learners of some searches measured."""
+    config, rows = judged(folders[0])
+    for k, folder in enumerate(folders[1:], 1):
+        rows += [replace(row, learner=row.learner + 100 * k) for row in judged(folder)[1]]
+    return config, [row for row in rows if row.workflow is not None]
 
 
 def judged(folder: Path) -> tuple[SearchConfig, list[Row]]:

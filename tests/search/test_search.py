@@ -473,7 +473,7 @@ GP = ("--exhaustive", "false")
         (["--learners", "0"], "learners must be from 1 to 100"),
         (["--learners", "2", "--shard", "1/2"], "leave out --shard and --runner ray"),
         (["--learners", "2", "--start-from", "x"], "--start-from gives one network"),
-        (["--defiances", "0.5", "-2"], "defiances must be from 0 to 1000000, got -2"),
+        (["--defiances", "0.5", "-2"], "defiances must be from 0 to 1e+06, got -2.0"),
         ([*GP, "--defiances", "0.5"], "--defiances is for --exhaustive searches"),
         (["--ask", "defender,users"], "unknown unit type 'users'"),
         (["--red-agent", "b_line,nobody"], "unknown red agent 'nobody'"),

@@ -47,7 +47,7 @@ class Decision(NamedTuple):
     best: int
     """the order with the highest estimate"""
     may_be_best: npt.NDArray[np.bool_]
-    """the best order is among these; all others cost more than the margin"""
+    """the best order is among these, and those that may be behind it by no more than the margin"""
     cost: Floats
     """how much lower each order's return is than that of the best one: estimated"""
     low: Floats
@@ -68,17 +68,19 @@ def decide(estimate: Estimate, confidence: float = CONFIDENCE, margin: float = 0
     unknown, all i stay in the set that may be b by that, those with mⱼ - mᵢ ≤ qᵢ · seᵢⱼ for all j,
     and the bounds of j are the widest that one of these gives.
 
-    margin: points that nobody minds; only an order whose lower bound is above that is left out.
+    margin: points that nobody minds. An order is left out only if another is ahead by more than
+    that in the same way; the bounds do not change.
     """
     mean, errors = estimate.mean, estimate.errors()
     reach = _critical(estimate, errors, confidence)[:, None] * errors
     ahead = mean[:, None] - mean  # [i, j]: by how much i seems better than j
-    may_be_b = np.asarray((-ahead <= reach).all(axis=1))
+    may_be_b = (-ahead <= reach).all(axis=1)
+    may_be_best = np.asarray((-ahead <= reach + margin).all(axis=1))
     # Against itself the best order costs nothing; that is between the bounds anyway.
     low = np.maximum((ahead - reach)[may_be_b].min(axis=0), 0.0)
     high = np.maximum((ahead + reach)[may_be_b].max(axis=0), 0.0)
     cost = mean.max() - mean
-    return Decision(int(np.argmax(mean)), low <= margin, cost, low, high, confidence)
+    return Decision(int(np.argmax(mean)), may_be_best, cost, low, high, confidence)
 
 
 def quantile(estimate: Estimate, weights: Floats, confidence: float = CONFIDENCE) -> Floats:

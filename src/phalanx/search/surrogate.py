@@ -10,7 +10,7 @@ import numpy.typing as npt
 from phalanx.cage2.workflow import DISTANCES, NUM_ORDERS
 from phalanx.search.decision import Estimate
 from phalanx.search.gp_ucb import Posterior, chance_of_passing, choose, fit, upper_bounds
-from phalanx.search.luck import fit_luck
+from phalanx.search.luck import estimate_returns
 from phalanx.settings.fields import Within, checked
 
 COMPLIANCE_SPREAD = 0.2  # by how much orders differ in it, before any was tried
@@ -177,9 +177,7 @@ def returns_of(visits: Sequence[Visit]) -> tuple[npt.NDArray[np.int64], Estimate
     mean = np.array([np.mean(row) for row in table], np.float64)
     learners = {len(row) for row in table}
     if len(numbers) >= ENOUGH and learners == {max(learners)} and max(learners) > 1:
-        near = DISTANCES[np.ix_(numbers, numbers)]
-        luck = fit_luck(near, np.array(table))
-        return numbers, Estimate(mean, luck.covariance(near) / max(learners), luck.freedom)
+        return numbers, estimate_returns(numbers, np.array(table))
     paired = [last[number].paired_stderr for number in numbers]
     known = [error for error in paired if error is not None]
     usual = float(np.mean(known)) if known else None

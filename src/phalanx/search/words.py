@@ -117,8 +117,10 @@ def asked(decision: Answer, number: int) -> list[str]:
                 f"told it had a return of {own['return']:.2f}."
             )
             continue
-        verdict = "it may be the best order" if own["low"] == 0 else "it is not the best order"
-        if own["low"] and own["may_be_best"]:
+        verdict = "it is not the best order"
+        if own["may_be_best"] and own["low"] == 0:
+            verdict = "it may be the best order"
+        elif own["may_be_best"]:
             verdict += f", but may be within {decision['margin']:g} points of it"
         said.append(
             f"{own['order']} costs {own['cost']:.2f} points against the best for {name} "
