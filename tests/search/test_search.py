@@ -44,6 +44,7 @@ SMALL: dict[str, Any] = {
     "total_episodes": 4000, "measure_episodes": 60, "final_episodes": 50, "confirm_episodes": 80,
     "finalists": 3, "k_epochs": 1, "minibatch_size": 400, "compliance_threshold": 0.05,
     "max_episodes": 0, "finish_share": 0.25, "exhaustive": False,
+    "margin": 0.0,
 }  # fmt: skip
 
 
@@ -94,6 +95,16 @@ def test_the_orders_that_have_names_come_first_and_none_comes_twice(found: Searc
     assert tried[:6] == [order_number(order) for order in NAMED_ORDERS.values()]
     assert {visit.chosen_by for visit in found.visits[6:]} == {"gp_ucb"}
     assert len(set(tried)) == len(tried) > 8
+
+
+def test_what_cannot_gain_more_than_the_margin_is_not_tried_and_the_winner_is_trained_for_longer(
+    found: Search, tmp_path: Path
+) -> None:
+    eased = search(small(tmp_path, "s", margin=1000.0, baseline=False))
+    assert [visit.chosen_by for visit in eased.visits] == ["named"] * 6
+    assert eased.config.budget <= eased.episodes <= eased.config.budget + 40
+    saved = (len(found.visits) - 6) * 60
+    assert eased.spent["finish"] >= found.spent["finish"] + saved - 40
 
 
 def test_each_choice_is_the_one_with_the_highest_bound_then(found: Search) -> None:
@@ -415,6 +426,18 @@ def visit(number: int, mean: float, compliance: float | None, passed: bool) -> V
         model_updated=passed,
         seconds=0.0,
     )  # fmt: skip
+
+
+def test_an_order_may_gain_as_long_as_its_bound_is_ahead_of_the_best_by_more_than_the_margin() -> (
+    None
+):
+    assert Surrogate([], 2.0, 0.9, 1.0).may_gain(50, 5.0)  # nothing is known
+    visits = [visit(number, -10.0 - 0.1 * number, 0.99, passed=True) for number in (0, 1, 2)]
+    surrogate = Surrogate(visits, 2.0, 0.9, 1.0)
+    ahead = surrogate.bounds[50] - surrogate.returns.mean[0]
+    assert ahead > 0
+    assert surrogate.may_gain(50, ahead - 1e-6)
+    assert not surrogate.may_gain(50, ahead + 1e-6)
 
 
 def test_orders_that_failed_the_gate_are_not_tried_again_and_again() -> None:

@@ -67,7 +67,7 @@ class SearchConfig(TrainConfig):
     a finished search at once"""
     margin: Annotated[float, Within(0, 1e6)] = 0.2
     """points that a team does not mind: only an order that costs more for certain is left out of
-    those that may be best"""
+    those that may be best, and no order is tried that cannot gain more"""
     baseline: bool = True
     """train the same learners without workflows, for as many episodes, to compare with"""
     start_from: str | None = None
@@ -82,9 +82,9 @@ class SearchConfig(TrainConfig):
     section("search", rarely=True)
     alignment: Annotated[str, OneOf(*ALIGNMENTS)] = "gate"
     """gate: compliance is held just above its threshold; delta, per_fix: as in phalanx train"""
-    gate_start: Annotated[float, Within(0, 1), GATE] = 0.0
-    """gate: share of a learner's training in which fixes are free; who has learnt to defend without
-    an order does not learn to follow one that costs something"""
+    gate_start: Annotated[float, Within(0, 1), GATE] = 0.2
+    """gate: share of all training in which fixes are free, and blue learns to defend; once it does
+    that too well, it does not learn to follow an order that costs something"""
     defiance: Annotated[float, Within(0, 1e6), GATE] = 3.0
     """gate: points that a fix costs, on top, of a host that red holds while it holds one of a
     better type; an order is only followed where obeying costs less"""

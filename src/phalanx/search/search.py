@@ -220,7 +220,9 @@ class Search:
         return [number for number in named if number in candidates] or candidates[:1]
 
     def choose(self) -> list[Choice]:
-        """The orders to try now, and why; none when the budget or the orders are used up."""
+        """The orders to try now, and why; none when the budget or the orders are used up, or when
+        none is left that may be better by more than the margin.
+        """
         if self.judges_all:
             return []
         many = count_cpus() if self.config.runner == "ray" else 1
@@ -244,6 +246,8 @@ class Search:
         number = next((number for number in first if number not in taken), None)
         if number is None and why == "named":
             why, number = "gp_ucb", surrogate.next(candidates)
+            if number is not None and not surrogate.may_gain(number, self.config.margin):
+                return None  # what is left of the budget goes to the winner
         if number is None:
             return None
         return Choice(number, why, surrogate.outlook(number, candidates))

@@ -128,6 +128,13 @@ class Surrogate:
         tried = [visit.workflow for visit in self.visits]
         return choose(self.bounds, tried, self._pending, allowed)
 
+    def may_gain(self, number: int, margin: float) -> bool:
+        """Whether an order may be ahead of the best that passed by more than the margin."""
+        passed = self.ranking()
+        if not passed:
+            return True
+        return bool(self.bounds[number] > self.returns.mean[passed[0]] + margin)
+
     def ranking(self) -> list[int]:
         """Orders that passed the gate, by what is believed of their return; best first."""
         passed = {visit.workflow for visit in self.visits if visit.passed}
