@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 
 from phalanx.cage2.workflow import NUM_ORDERS, ORDERS, order_name, reverse_of
 from phalanx.cli.commands import main
@@ -54,6 +55,17 @@ def test_each_learner_plays_each_order_against_each_attacker(found: Search) -> N
     assert {row.episodes for row in found.rows} == {12}
     assert [visit.workflow for visit in found.visits] == list(range(NUM_ORDERS))
     assert read_rows(found.folder.path / "measured.csv") == found.rows
+
+
+def test_learners_are_taught_to_follow_before_they_know_how_to_defend_without(
+    found: Search,
+) -> None:
+    """With the prices of --alignment gate alone they ignore every order that costs something."""
+    school = yaml.safe_load((found.folder.path / "school" / "config.yaml").read_text())
+    assert (school["alignment"], school["defiance"]) == ("gate", 3.0)
+    assert school["gate_start"] == pytest.approx(0.2 / found.config.school_part)
+    free = yaml.safe_load((found.folder.path / "free-1" / "config.yaml").read_text())
+    assert free["alignment_lambda"] == 0
 
 
 def test_training_is_the_budget_and_judging_comes_on_top(found: Search) -> None:
