@@ -184,14 +184,17 @@ class Trainer(Measurer):
         start = self.policy_of(number, learner)
         if left < int(c.num_envs):
             return start, 0
+        share, school = c.school_part, c.school_episodes
+        if school:  # where all of its training has come to by now: there may be more than planned
+            share = school / (school + left)
         trained = self.train(
             "winner",
             "training the winner",
             number,
             left,
             start_from=str(start),
-            learning_rate=self._rate,
-            entropy=self._entropy,
+            learning_rate=learning_rate_at(c, share),
+            entropy=entropy_weight_at(c, share),
             restore_curriculum=0.0,
             gate_start=0.0,
         )

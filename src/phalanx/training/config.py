@@ -252,7 +252,7 @@ class TrainConfig(TeacherConfig):
     """gate: share of the run in which fixes are free, and blue learns to defend"""
     defiance: Annotated[float, Within(0, 1e6), GATE] = 0.0
     """gate: points that a fix costs, on top, of a host that red holds while it holds one of a
-    better type"""
+    better type; this price rises from the first episode on and is full at gate-start"""
     compliance_rule: Annotated[str, OneOf(*COMPLIANCE_RULES), WORKFLOW] = "host"
     """host: the target is infected, and nothing of a better type; type: as earlier systems judged,
     to compare with them: 24 orders forbid every fix (User0 is always infected), and a healthy

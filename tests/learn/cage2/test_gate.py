@@ -20,12 +20,21 @@ def episodes(**shares: float) -> np.ndarray[tuple[int], np.dtype[np.void]]:
 def test_a_fix_is_free_at_first_and_then_worth_nothing_at_the_aim() -> None:
     gate, orders = Gate(0.9, 2.0, 0.5, 7.0), make_orders([5], "host", "gate", 10.0)
     gate.put_into([orders], 0.4)
-    assert orders.gains[5] == orders.costs[5] == orders.defied[5] == 0
+    assert orders.gains[5] == orders.costs[5] == 0
     gate.put_into([orders], 0.5)
-    assert orders.defied[5] == 7.0
     assert gate.aim == pytest.approx(0.92)
     assert 0.92 * orders.gains[5] - 0.08 * orders.costs[5] == pytest.approx(0)
     assert orders.gains[5] + orders.costs[5] == pytest.approx(2.0)
+
+
+def test_the_price_of_defiance_rises_while_fixes_are_free_and_then_stays() -> None:
+    gate, orders = Gate(0.9, 2.0, 0.5, 7.0), make_orders([5], "host", "gate", 10.0)
+    for progress, price in ((0.0, 0.0), (0.25, 3.5), (0.5, 7.0), (0.9, 7.0)):
+        gate.put_into([orders], progress)
+        assert orders.defied[5] == pytest.approx(price)
+    gate = Gate(0.9, 2.0, 0.0, 7.0)
+    gate.put_into([orders], 0.0)
+    assert orders.defied[5] == 7.0
 
 
 def test_prices_rise_below_the_threshold_and_fall_above() -> None:

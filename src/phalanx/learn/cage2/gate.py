@@ -9,7 +9,8 @@ the gate, whatever lambda one began with.
 `defiance` is a price of its own, which stays, for a fix of a host that red holds while it holds one
 that comes first. Where red seldom holds two types of hosts at once, compliance is high whatever a
 policy does then, and p is low; and a policy that has learnt to defend without an order seldom finds
-one that follows it. So to learn what following costs, give it a price from the beginning.
+one that follows it. So this price rises from the beginning, while fixes are free: all at once it
+would teach some not to repair at all.
 """
 
 from collections.abc import Sequence
@@ -30,7 +31,7 @@ FEW = 20  # fixes that say little of how an order is followed
 class Gate:
     """The prices of fixes, one for each order.
 
-    start: share of the run in which fixes are free. defiance: see above.
+    start: share of the run in which fixes are free, and the price of defiance rises.
     """
 
     def __init__(
@@ -46,7 +47,7 @@ class Gate:
         prices = self.prices if has_begun else np.zeros(NUM_ORDERS)
         for orders in all_orders:
             orders.gains[:], orders.costs[:] = (1 - self.aim) * prices, self.aim * prices
-            orders.defied[:] = self.defiance if has_begun else 0.0
+            orders.defied[:] = self.defiance * (1.0 if has_begun else progress / self.start)
 
     def move(self, conducts: npt.NDArray[np.void], progress: float) -> None:
         """Raise the price of fixes for orders that were followed too little, lower all others.
