@@ -82,11 +82,11 @@ class SearchConfig(TrainConfig):
     section("search", rarely=True)
     alignment: Annotated[str, OneOf(*ALIGNMENTS)] = "gate"
     """gate: compliance is held just above its threshold; delta, per_fix: as in phalanx train"""
-    gate_start: Annotated[float, Within(0, 1), GATE] = 0.3
+    gate_start: Annotated[float, Within(0, 1), GATE] = 0.0
     """gate: share of all training in which fixes are free but for defiance, whose price rises"""
     defiance: Annotated[float, Within(0, 1e6), GATE] = 3.0
-    """gate: points that a fix costs in the end, on top, of a host that red holds while it holds one
-    of a better type; an order is only followed where obeying costs less"""
+    """gate: points that a fix costs, on top, of a host that red holds while it holds one of a
+    better type; an order is only followed where obeying costs less"""
     school_share: Annotated[float, Within(0, 1), IN_TURN] = 0.4
     """share of the budget for what all orders have in common, if not all are judged"""
     finish_share: Annotated[float, Within(0, 1)] = 0.2
