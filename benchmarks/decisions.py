@@ -18,20 +18,20 @@ from typing import Any
 import numpy as np
 import yaml
 
+from phalanx.cage2.settings import red_agent_weights
 from phalanx.cage2.workflow import NUM_ORDERS, order_name
 from phalanx.machine import describe_hardware, describe_versions
 from phalanx.search.answer import known_of
 from phalanx.search.config import SearchConfig
 from phalanx.search.decision import decide
 from phalanx.search.exhaustive import visits_of
-from phalanx.search.measured import Row, read_rows
+from phalanx.search.measured import Row, disputed, figures_of, read_rows, reverse_compliance
 from phalanx.search.search import search
 from phalanx.search.words import in_words
 from phalanx.statistics import interval
 
 RULES = ("2.1-leaderboard", "2.1-final")
 ATTACKERS = ("b_line", "meander")
-FOLLOWED = ("compliance", "reverse_compliance", "disputed_compliance")
 SUBSETS = 20  # decisions by any five of the learners that were measured; the others are the truth
 KEPT = ("config.yaml", "summary.json", "decision.json", "measured.csv", "search.csv")
 KINDS: dict[str, dict[str, Any]] = {
@@ -187,22 +187,17 @@ def tell_decision(folders: Sequence[Path]) -> None:
             f"{found.low[~may].min():.2f}, at most {found.high[~may].max():.2f}"
         )
     print(said)
-    own, reverse, disputed = (followed_by(rows, name) for name in FOLLOWED)
+    weights = red_agent_weights(config.red_agent)
+    by_order = [[row for row in rows if row.workflow == k] for k in range(NUM_ORDERS)]
+    own = np.array([figures_of(some, weights)["compliance"] for some in by_order])
+    reverse = np.array([reverse_compliance(some, weights) for some in by_order])
+    fixes, followed = disputed(rows, weights)
+    assert fixes is not None
     print(
         f"    compliance {own.min():.1%} to {own.max():.1%}, by the reverse {reverse.min():.1%} to "
-        f"{reverse.max():.1%}, lower in {(reverse < own).sum()}; disputed fixes followed "
-        f"{disputed.mean():.0%}"
+        f"{reverse.max():.1%}, lower in {(reverse < own).sum()}; {fixes / NUM_ORDERS:.2f} disputed "
+        f"fixes an episode, {followed or 0.0:.1%} of them followed the order"
     )
-
-
-def followed_by(rows: Sequence[Row], name: str) -> Any:
-    """[120] a share of fixes, over all learners."""
-    found = np.zeros((2, NUM_ORDERS))
-    for row in rows:
-        value = getattr(row, name)
-        if row.workflow is not None and value is not None:
-            found[:, row.workflow] += row.fixes_per_episode * np.array([value, 1])
-    return found[0] / found[1]
 
 
 def tell_third(third: list[dict[str, Any]], whole: Sequence[Path]) -> None:
@@ -241,7 +236,7 @@ def tell_coverage(folders: Sequence[Path]) -> None:
         if not common:
             continue
         means = np.array([truth[int(numbers[k])] for k in common])
-        found = decide(estimate.of(np.array(common)), margin=config.margin)
+        found = decide(estimate.of(np.array(common)))  # a margin would hold the best too easily
         cost = means.max() - means
         held.append(bool(found.may_be_best[means.argmax()]))
         inside.append(bool(((found.low <= cost + 1e-9) & (cost <= found.high + 1e-9)).all()))

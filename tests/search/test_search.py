@@ -37,6 +37,8 @@ from phalanx.search.measurer import CONFIRM, FINAL
 from phalanx.search.search import Search, search
 from phalanx.search.surrogate import Surrogate, Visit
 from phalanx.search.trainer import Trainer
+from phalanx.settings.yaml_file import read_settings
+from phalanx.training.schedules import learning_rate_at
 
 pytestmark = pytest.mark.slow
 SMALL: dict[str, Any] = {
@@ -105,6 +107,11 @@ def test_what_cannot_gain_more_than_the_margin_is_not_tried_and_the_winner_is_tr
     assert eased.config.budget <= eased.episodes <= eased.config.budget + 40
     saved = (len(found.visits) - 6) * 60
     assert eased.spent["finish"] >= found.spent["finish"] + saved - 40
+    c, winner = eased.config, read_settings(eased.folder.path / "winner" / "config.yaml")
+    rates = [learning_rate_at(c, share) for share in (c.school_part, 0.0)]
+    assert (
+        rates[0] < float(str(winner["learning_rate"])) < rates[1]
+    )  # there is more to come than planned
 
 
 def test_each_choice_is_the_one_with_the_highest_bound_then(found: Search) -> None:

@@ -39,6 +39,7 @@ UPDATE_COLUMNS = (
 # What a search that goes on, or joins shards, may have otherwise than it began.
 MAY_CHANGE = (
     "num_threads",
+    "margin",
     "baseline",
     "confirm_episodes",
     "checkpoint_every",

@@ -9,8 +9,8 @@ the gate, whatever lambda one began with.
 `defiance` is a price of its own, which stays, for a fix of a host that red holds while it holds one
 that comes first. Where red seldom holds two types of hosts at once, compliance is high whatever a
 policy does then, and p is low; and a policy that has learnt to defend without an order seldom finds
-one that follows it. So this price rises from the beginning, while fixes are free: all at once it
-would teach some not to repair at all.
+one that follows it. So this price counts from the beginning, also while fixes are free, and rises
+until then; with the whole price at once, a few networks never learnt to defend.
 """
 
 from collections.abc import Sequence
