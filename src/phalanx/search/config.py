@@ -82,7 +82,7 @@ class SearchConfig(TrainConfig):
     section("search", rarely=True)
     alignment: Annotated[str, OneOf(*ALIGNMENTS)] = "gate"
     """gate: compliance is held just above its threshold; delta, per_fix: as in phalanx train"""
-    gate_start: Annotated[float, Within(0, 1), GATE] = 0.0
+    gate_start: Annotated[float, Within(0, 1), GATE] = 0.1
     """gate: share of all training in which fixes are free but for defiance, whose price rises"""
     defiance: Annotated[float, Within(0, 1e6), GATE] = 3.0
     """gate: points that a fix costs, on top, of a host that red holds while it holds one of a
