@@ -54,7 +54,7 @@ def test_all_that_is_made_is_for_this_user_alone(root: Path, umask: int) -> None
     assert folder is not None
     assert mode_of(root) == mode_of(folder) == 0o700
     files = list(folder.iterdir())
-    assert len(files) == 2  # the kernel, and the lock
+    assert len(files) == 3  # the kernel, its lock, and one that shows that others can be written
     assert not any(mode_of(file) & 0o077 for file in files)
 
 
@@ -223,7 +223,7 @@ def test_one_compiles_and_the_others_wait_for_it(root: Path) -> None:
 
     def begin() -> None:
         starting.wait()
-        with taking_turns(done.is_set):
+        with taking_turns("one.lock", done.is_set):
             found.append(done.is_set())
             time.sleep(0.2)
             done.set()
@@ -234,12 +234,23 @@ def test_one_compiles_and_the_others_wait_for_it(root: Path) -> None:
     assert sorted(found) == [False, True, True]
 
 
+def test_nobody_waits_for_who_compiles_something_else(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def wait(_seconds: float) -> None:
+        pytest.fail("waits")
+
+    monkeypatch.setattr(kept, "sleep", wait)
+    with taking_turns("one.lock", lambda: False), taking_turns("other.lock", lambda: False):
+        assert {path.name for path in root.rglob("*.lock")} == {"one.lock", "other.lock"}
+
+
 def test_a_process_that_was_stopped_is_not_waited_for_for_ever(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kept, "TURN_S", 0.2)
     never: Any = lambda: False  # noqa: E731
-    with taking_turns(never), taking_turns(never):
+    with taking_turns("one.lock", never), taking_turns("one.lock", never):
         pass
 
 

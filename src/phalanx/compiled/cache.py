@@ -11,10 +11,10 @@ import os
 import pickle
 import stat
 import sys
-import time
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
+from time import monotonic, sleep
 
 import llvmlite
 import numba
@@ -30,7 +30,7 @@ COMPILED_FOLDERS = ("bench", "bound", "cage2", "compiled", "learn")
 OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 DIGEST = hashlib.sha256
 TURN_S = 300.0  # how long another process, which may have been stopped, is waited for
-LOCK = ".lock"
+PROBE = ".writable"
 
 
 class KeptKernel:
@@ -45,6 +45,10 @@ class KeptKernel:
 
     def flush(self) -> None:
         """Forget nothing: what another source has made has another name."""
+
+    def lock(self, types: Types, target: Context) -> str:
+        """The name of the file that whoever compiles for these types holds."""
+        return self._name(types, target.codegen()).removesuffix(".nbc") + ".lock"
 
     def is_kept(self, types: Types, target: Context) -> bool:
         """Whether there is a file for arguments of these types."""
@@ -100,16 +104,16 @@ class KeptKernel:
 
 
 @contextlib.contextmanager
-def taking_turns(is_done: Callable[[], bool]) -> Iterator[None]:
-    """Of processes that begin at the same time one compiles; the others wait until it is done."""
-    folder, until = cache_folder(), time.monotonic() + TURN_S
+def taking_turns(lock: str, is_done: Callable[[], bool]) -> Iterator[None]:
+    """Of processes that need the same kernel one compiles; the others wait until it is done."""
+    folder, until = cache_folder(), monotonic() + TURN_S
     with contextlib.ExitStack() as after:
         if folder is not None:
             with contextlib.suppress(OSError), open_private(folder) as place:
-                lock = place.open(LOCK, os.O_RDWR | os.O_CREAT)
-                after.callback(os.close, lock)
-                while not take_lock(lock) and not is_done() and time.monotonic() < until:
-                    time.sleep(0.05)
+                held = place.open(lock, os.O_RDWR | os.O_CREAT)
+                after.callback(os.close, held)
+                while not take_lock(held) and not is_done() and monotonic() < until:
+                    sleep(0.05)
         yield
 
 
@@ -139,7 +143,7 @@ def cache_folder() -> Path | None:
         _check_root(folder.parent.stat())
         _make_private(folder)
         with open_private(folder) as place:
-            os.close(place.open(LOCK, os.O_RDWR | os.O_CREAT))
+            os.close(place.open(PROBE, os.O_RDWR | os.O_CREAT))
     except _NotOurs as error:
         what = f"will not load code from {folder} ({error})"
     except OSError as error:

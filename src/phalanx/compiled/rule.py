@@ -69,7 +69,8 @@ def _compile_in_turn(kernel: Any, compile_now: CompileNow, types: Types) -> obje
             return compile_now(types)
         began = time.perf_counter()
         _announce(kernel.__module__)
-        until_kept.enter_context(taking_turns(is_there))
+        lock = kernel._cache.lock(types, kernel.targetctx)
+        until_kept.enter_context(taking_turns(lock, is_there))
         compiled = compile_now(types)
         _compile_s += time.perf_counter() - began
         return compiled
