@@ -42,7 +42,7 @@ KINDS: dict[str, dict[str, Any]] = {
     # A third of its budget; the winner beside the same learner without workflows.
     "third": {"exhaustive": False, "total_episodes": 50_000},
     # What obedience costs: other prices of defiance.
-    "obedience": {"learners": 3, "defiances": (0.0, 1.0, 1.5, 2.0, 10.0), "baseline": False,
+    "obedience": {"learners": 3, "defiances": (0.0, 2.0, 4.0, 20.0), "baseline": False,
                   "finish_share": 0.0, "confirm_episodes": 100},
 }  # fmt: skip
 EPISODES = ("total_episodes", "judge_episodes", "measure_episodes", "final_episodes",

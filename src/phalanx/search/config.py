@@ -84,7 +84,7 @@ class SearchConfig(TrainConfig):
     """gate: compliance is held just above its threshold; delta, per_fix: as in phalanx train"""
     gate_start: Annotated[float, Within(0, 1), GATE] = 0.1
     """gate: share of all training in which fixes are free but for defiance, whose price rises"""
-    defiance: Annotated[float, Within(0, 1e6), GATE] = 3.0
+    defiance: Annotated[float, Within(0, 1e6), GATE] = 6.0
     """gate: points that a fix costs, on top, of a host that red holds while it holds one of a
     better type; an order is only followed where obeying costs less"""
     school_share: Annotated[float, Within(0, 1), IN_TURN] = 0.4
@@ -110,8 +110,6 @@ class SearchConfig(TrainConfig):
     """... for so many episodes each"""
     confirm_episodes: Annotated[int, Within(2, 10**7)] = 4000
     """episodes of the last table, beyond the budget"""
-    turn_weights: Annotated[str, OneOf("leaderboard", "flat")] = "flat"
-    """flat: the return of whole episodes; or leaderboard"""
     minibatch_size: Annotated[int, Within(1, 10**9)] = 1024
     """rows of a gradient step"""
 
