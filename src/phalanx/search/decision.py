@@ -95,14 +95,9 @@ def quantile(estimate: Estimate, weights: Floats, confidence: float = CONFIDENCE
 
 def _critical(estimate: Estimate, errors: Floats, confidence: float) -> Floats:
     """[M] qᵢ: so many standard errors hold all differences from i at once."""
-    drawn = _draws(estimate)
-    found = np.zeros(len(errors))
-    for i in range(len(errors)):
-        others = np.arange(len(errors)) != i
-        if others.any():
-            apart = np.abs(drawn[:, others] - drawn[:, [i]]) / errors[i, others]
-            found[i] = np.quantile(apart.max(axis=1), confidence)
-    return found
+    drawn = np.ascontiguousarray(_draws(estimate).T)
+    apart = (np.abs(drawn - drawn[i]) / errors[i][:, None] for i in range(len(errors)))
+    return np.array([np.quantile(one.max(axis=0), confidence) for one in apart])
 
 
 def _draws(estimate: Estimate) -> Floats:
