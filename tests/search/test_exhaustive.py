@@ -157,7 +157,7 @@ def test_a_decision_that_is_none_is_one_line(found: Search, tmp_path: Path) -> N
 def test_obedience_is_measured_for_each_price_and_the_searchs_own(found: Search) -> None:
     rows = read_obedience(found.folder.path)
     assert [(row["defiance"], row["learner"]) for row in rows] == [
-        (0.5, 1), (0.5, 2), (3.0, 1), (3.0, 2),
+        (0.5, 1), (0.5, 2), (6.0, 1), (6.0, 2),
     ]  # fmt: skip
     for row in rows:
         assert 0 <= row["compliance"] <= 1
