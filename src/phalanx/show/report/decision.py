@@ -237,7 +237,7 @@ def _tell_following(body: Body, orders: Sequence[Order]) -> None:
         for name, shares in (
             ("own order", [o["compliance"] for o in ranked]),
             ("its reverse", [o["reverse_compliance"] for o in ranked]),
-            ("own order, where the two disagree", [o["disputed_compliance"] for o in ranked]),
+            ("own order, disputed fixes", [o["disputed_compliance"] for o in ranked]),
         )
     ]
     about = (
