@@ -69,11 +69,12 @@ def jobs() -> Iterator[Job]:
     """All that the figures need, the most telling first; seeds count from the first one."""
     for red in ATTACKERS:
         yield Job("exhaustive", red, RULES[0], 0)
-    for seed in range(10):
-        for red in ATTACKERS:
-            yield Job("third" if seed < 8 else "alone", red, RULES[0], seed)
-            if seed in (1, 2):
-                yield Job("repeat", red, RULES[0], seed)
+    for seed in range(14):  # trainings against B-line end in a few corners: more are compared
+        yield Job("third", "b_line", RULES[0], seed)
+        if seed < 10:
+            yield Job("third" if seed < 8 else "alone", "meander", RULES[0], seed)
+        for red in ATTACKERS if seed in (1, 2) else ():
+            yield Job("repeat", red, RULES[0], seed)
     for red in ATTACKERS:
         for seed in (0, 1):
             yield Job("repeat", red, RULES[1], seed)
