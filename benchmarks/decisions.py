@@ -69,10 +69,9 @@ def jobs() -> Iterator[Job]:
     """All that the figures need, the most telling first; seeds count from the first one."""
     for red in ATTACKERS:
         yield Job("exhaustive", red, RULES[0], 0)
-    for seed in range(14):  # trainings against B-line end in a few corners: more are compared
+    for seed in range(10):
         yield Job("third", "b_line", RULES[0], seed)
-        if seed < 10:
-            yield Job("third" if seed < 8 else "alone", "meander", RULES[0], seed)
+        yield Job("third" if seed < 8 else "alone", "meander", RULES[0], seed)
         for red in ATTACKERS if seed in (1, 2) else ():
             yield Job("repeat", red, RULES[0], seed)
     for red in ATTACKERS:
