@@ -64,6 +64,7 @@ def test_learners_are_taught_to_follow_before_they_know_how_to_defend_without(
     school = yaml.safe_load((found.folder.path / "school" / "config.yaml").read_text())
     assert (school["alignment"], school["defiance"]) == ("gate", 6.0)
     assert school["gate_start"] == pytest.approx(0.1 / found.config.school_part)
+    assert school["turn_weights"] == "leaderboard"
     free = yaml.safe_load((found.folder.path / "free-1" / "config.yaml").read_text())
     assert free["alignment_lambda"] == 0
 

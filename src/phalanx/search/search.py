@@ -324,9 +324,8 @@ class Search:
         if not (path / "summary.json").exists():
             return
         saved = read_summary(path)
-        theirs = {"scenario": CAGE2_NAME, "defiances": []} | saved[
-            "config"
-        ]  # older ones lack these
+        lacking = {"scenario": CAGE2_NAME, "defiances": []}  # what older searches do not say
+        theirs = lacking | saved["config"]
         check_same(path, self.config.as_dict(), theirs, MAY_CHANGE, "searched")
         self.visits, self.finals, self.winner = saved["visits"], saved["finals"], saved["winner"]
         self.seconds, self.merged = saved["seconds"], saved["merged"]
