@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from phalanx.learn.compiled.lanes import multiply
 from phalanx.learn.compiled.mlp import (
     Network,
     backward,
@@ -38,6 +39,26 @@ def test_tanh_is_exact_to_six_digits() -> None:
     each(1, x, out)
     assert np.allclose(out, np.tanh(x.astype(np.float64)), rtol=5e-7, atol=1e-7)
     assert np.abs(out).max() <= 1
+
+
+@fast
+def product(x: Any, weights: Any, y: Any) -> None:
+    multiply(x, weights, y)
+
+
+@pytest.mark.parametrize("columns", [1, 3, 4, 16, 23, 64, 145])
+def test_a_row_of_a_product_does_not_depend_on_where_it_stands(columns: int) -> None:
+    """To the bit: with some libraries' products every other six rows are rounded otherwise."""
+    random = np.random.default_rng(0)
+    weights = random.normal(size=(64, columns)).astype(np.float32)
+    x = np.repeat(random.normal(size=(1, 64)), 131, axis=0).astype(np.float32)
+    y = np.full((len(x), columns), np.nan, np.float32)
+    product(x, weights, y)
+    assert (y == y[0]).all()
+    assert np.allclose(y[0], x[0].astype(np.float64) @ weights, atol=1e-5)
+    alone = np.full((1, columns), np.nan, np.float32)
+    product(x[:1], weights, alone)
+    assert np.array_equal(alone[0], y[0])
 
 
 def torch_layers(theta: Any, sizes: tuple[int, ...]) -> list[torch.Tensor]:

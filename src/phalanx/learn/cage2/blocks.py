@@ -19,9 +19,7 @@ def empty_block(inputs: int) -> Lists:
 
 @rule
 def list_block(obs: Floats, truth: Floats, lists: Lists) -> None:
-    """What rows show. Rows that are missing show nothing: all blocks have the same size, for what a
-    matrix product gives for a row depends on how many there are.
-    """
+    """What rows show; rows that are missing in a block show nothing."""
     at = 0
     for k in range(len(obs)):
         at = list_row(obs[k], truth[k], lists, k, at)

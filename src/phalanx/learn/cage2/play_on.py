@@ -39,7 +39,7 @@ from phalanx.learn.compiled.distributions import most_likely
 from phalanx.learn.compiled.mlp import forward, join_columns
 from phalanx.learn.compiled.policy import Networks, Policy
 
-ROWS = 32  # that the networks are asked of at a time: a product's last digits depend on its shape
+ROWS = 32  # that the networks are asked of at a time
 
 Floats64 = npt.NDArray[np.float64]
 
@@ -187,7 +187,7 @@ def play_on_blocks(
                     for r in range(len(some)):
                         k = some[r]
                         write_input(games, games.nets[first + k], first + k, obs[r])
-                    logits = forward(actor, obs, work)
+                    logits = forward(actor, obs[: len(some)], work)
                     for r in range(len(some)):
                         mask = masks[some[r]]
                         if games.effective:
@@ -230,7 +230,8 @@ def play_on_blocks(
                     write_input(games, net, first + some[r], obs[r])
                     if extra:
                         write_truth(net, extra // 3, truth[r])
-                values = forward(critic, join_columns(obs, truth, columns), work)
+                seen = join_columns(obs[: len(some)], truth[: len(some)], columns)
+                values = forward(critic, seen, work)
                 for r in range(len(some)):
                     turn = number(games.nets[first + some[r]].turn)
                     closing[some[r]] = values[r, 0] * counted.value_worth[turn]

@@ -24,10 +24,12 @@ from phalanx.compiled.llvm import (
     Value,
     Values,
 )
+from phalanx.compiled.part import as_part
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int32]
 SEEN_TOGETHER = 64  # numbers that are compared with zero at once
+TOGETHER = 6  # rows of a product whose sums stay in registers, sixteen columns of each
 
 
 def which_are_not_zero(row: Floats, first: int) -> int:
@@ -47,6 +49,13 @@ def add_to_rows(
 ) -> None:
     """matrix[indices[n]] += factors[n] * row, n from `first` to `last`; no index comes twice."""
     matrix[indices[first:last]] += np.outer(factors[first:last], row)
+
+
+def multiply(x: Floats, weights: Floats, y: Floats) -> None:
+    """y = x @ weights, each row as if it were alone: its sums are taken in the same order wherever
+    it stands. With a library's product a row's last digits depend on its place among the others.
+    """
+    y[:] = x @ weights
 
 
 def fetch_soon(array: Floats | Ints, place: int) -> None:
@@ -115,6 +124,94 @@ def _prefetch(typing_context: TypingContext, array: Type, place: Type) -> Intrin
         return context.get_dummy_value()
 
     return types.void(array, types.int64), generate
+
+
+def _tile(height: int, width: int) -> Callable[..., object]:
+    """So many rows from `row` on and columns from `column` on of a product, kept in registers.
+
+    panel: [K, width], these columns of the weights.
+    """
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def compute(
+        typing_context: TypingContext, x: Type, panel: Type, y: Type, row: Type, column: Type
+    ) -> Intrinsic:
+        _check_beside(x, panel, y)
+
+        def generate(
+            context: Context, builder: Builder, signature: Signature, args: Values
+        ) -> Value:
+            of_x, of_panel, of_y, _, _ = signature.args
+            x, panel, y, row, column = args
+            lanes, whole = _Lanes(context, builder, width), ir.IntType(64)
+            depth = context.make_array(of_x)(context, builder, x).shape
+            last = builder.extract_value(depth, 1)
+            none, one = ir.Constant(whole, 0), ir.Constant(whole, 1)
+            rows = [builder.add(row, ir.Constant(whole, r)) for r in range(height)]
+            before = builder.block
+            loop, end = map(builder.append_basic_block, ("each", "end"))
+            builder.branch(loop)  # there is at least one input
+            builder.position_at_end(loop)
+            k, sums = builder.phi(whole), [builder.phi(lanes.vector) for _ in rows]
+            beside = lanes.load(lanes.pointer(of_panel, panel, [k, none]))
+            more = [
+                lanes.add(total, builder.load(lanes.item(of_x, x, [r, k])), beside)
+                for r, total in zip(rows, sums, strict=True)
+            ]
+            following, here = builder.add(k, one), builder.block
+            builder.cbranch(builder.icmp_signed("<", following, last), loop, end)
+            begun = [none, *[lanes.zeros] * height]
+            for phi, at_first, later in zip([k, *sums], begun, [following, *more], strict=True):
+                phi.add_incoming(at_first, before)
+                phi.add_incoming(later, here)
+            builder.position_at_end(end)
+            for r, total in zip(rows, more, strict=True):
+                lanes.store(total, lanes.pointer(of_y, y, [r, column]))
+            return context.get_dummy_value()
+
+        return types.void(x, panel, y, types.int64, types.int64), generate
+
+    return compute
+
+
+def _columns(width: int) -> Callable[..., object]:
+    """So many columns of a product: TOGETHER rows at a time, then the others one by one."""
+    several, one = _tile(TOGETHER, width), _tile(1, width)
+
+    def compute(x, weights, panel, y, column):  # type: ignore[no-untyped-def]
+        for k in range(weights.shape[0]):
+            for c in range(width):
+                panel[k, c] = weights[k, column + c]
+        r = 0
+        while r + TOGETHER <= len(x):
+            several(x, panel, y, r, column)
+            r += TOGETHER
+        while r < len(x):
+            one(x, panel, y, r, column)
+            r += 1
+
+    return as_part(compute)
+
+
+@overload(multiply)
+def _compiled_multiply(x, weights, y):  # type: ignore[no-untyped-def]
+    columns_16, columns_4, columns_1 = (_columns(width) for width in (16, 4, 1))
+
+    def compute(x, weights, y):  # type: ignore[no-untyped-def]
+        room = np.empty(16 * weights.shape[0], np.float32)
+        wide, narrow = room.reshape(-1, 16), room[: 4 * len(weights)].reshape(-1, 4)
+        single, c = room[: len(weights)].reshape(-1, 1), 0
+        while c + 16 <= weights.shape[1]:
+            columns_16(x, weights, wide, y, c)
+            c += 16
+        while c + 4 <= weights.shape[1]:
+            columns_4(x, weights, narrow, y, c)
+            c += 4
+        while c < weights.shape[1]:
+            columns_1(x, weights, single, y, c)
+            c += 1
+
+    return compute
 
 
 def _for_lanes(width: int, adds_up: bool) -> Callable[..., object]:

@@ -1,8 +1,9 @@
 """Small networks on a CPU: forward and backward passes as compiled functions of flat weights.
 
 A network of layer sizes (in, h1, ..., out) keeps its weights in one float32 vector: for each layer
-a matrix [in, out], then its biases [out]. Hidden layers are tanh. Matrix products go to BLAS;
-everything else is written so that the compiler turns it into vector instructions.
+a matrix [in, out], then its biases [out]. Hidden layers are tanh. What a row gives depends on that
+row alone, to the last digit. The matrix products of backward passes go to BLAS; everything else is
+written so that the compiler turns it into vector instructions.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -28,6 +29,7 @@ from phalanx.compiled.llvm import (
     Values,
 )
 from phalanx.compiled.part import as_part
+from phalanx.learn.compiled.lanes import multiply
 
 Floats = npt.NDArray[np.float32]
 Sizes = npt.NDArray[np.int64]  # [layers + 1]: in, hidden ..., out
@@ -138,7 +140,7 @@ def work_size(sizes: Sequence[int] | Sizes, rows: int) -> int:
 def forward(network: Network, x: Floats, work: Floats) -> Floats:
     """Outputs [rows, out] of a network for x [rows, in]; all layers' outputs stay in `work`."""
     weights, y = first_layer(network, x.shape[0], work)
-    np.dot(x, weights, y)
+    multiply(x, weights, y)
     return forward_from(network, y, work)
 
 
@@ -165,7 +167,7 @@ def forward_from(network: Network, y: Floats, work: Floats) -> Floats:
         y = work[used : used + rows * n_out].reshape(rows, n_out)
         used += rows * n_out
         if layer > 0:
-            np.dot(x, weights, y)
+            multiply(x, weights, y)
         for r in range(rows):
             if layer < layers - 1:
                 for c in range(n_out):

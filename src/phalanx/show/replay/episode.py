@@ -4,17 +4,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
 from phalanx.cage2.batch import Batch
 from phalanx.cage2.scenario.several import open_scenarios
 from phalanx.errors import ActionError
-from phalanx.learn.cage2.blocks import BLOCK
 from phalanx.play.cells import order_numbers
 from phalanx.play.episodes import Begun, begin_episodes
 from phalanx.play.evaluate_config import Games
-from phalanx.play.players import Player, Plays, plays_elsewhere
+from phalanx.play.players import Player, plays_elsewhere
 from phalanx.play.trained import TrainedDefender
 from phalanx.play.what_if import TrueStates
 from phalanx.show.replay.asked_once import ask_once
@@ -114,17 +110,16 @@ def record_episode(
 
     played: hears how many turns were played.
     """
-    number, width, begin = chosen.number, player.at_once, player.begin
+    number, width = chosen.number, player.at_once
     first = number // width * width  # who draws actions does so for all episodes of a chunk
     stop = min(first + width, max(games.episodes, number + 1))
     if plays_elsewhere(player, games.scenario):
         player = player.there(open_scenarios(games.scenario).worlds(player.by_host))
-        begin = player.begin
     if player.policy is not None:
-        first, stop, begin = number, number + 1, _alone(player.begin, number)
+        first, stop = number, number + 1
     orders = order_numbers(chosen.workflow or player.workflow, stop)
     whole = games._replace(episodes=stop)
-    alone = replace(player, begin=begin, on=lambda _worlds_it_is_ready_for: alone)
+    alone = replace(player, on=lambda _worlds_it_is_ready_for: alone)
     game = chosen.red_agent, (chosen.horizon,)
     begun = begin_episodes(whole, alone, *game, orders, first)
     (episode,) = (_play(each, number - first, games, player, chosen, played) for each in begun)
@@ -161,25 +156,3 @@ def _play(
         episode.note(int(actions[row]))
         played(turn + 1)
     return episode
-
-
-def _alone(begin: Callable[..., Plays], number: int) -> Callable[..., Plays]:
-    """A policy that rounds as in an evaluation, though it plays one of its episodes only.
-
-    What a product of matrices gives for a row depends on how many rows there are.
-    """
-
-    def begun(*given: object) -> Plays:
-        defender = begin(*given)
-        if not isinstance(defender, TrainedDefender) or defender.policy is None:
-            return defender
-        place = number % BLOCK
-
-        def logits(obs: npt.NDArray[np.generic]) -> npt.NDArray[np.float32]:
-            block = np.zeros((BLOCK, obs.shape[1]), np.float32)
-            block[place] = obs[0]
-            return defender.logits(block)[place : place + 1]
-
-        return replace(defender, logits=logits)
-
-    return begun
