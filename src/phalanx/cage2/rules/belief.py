@@ -332,6 +332,29 @@ def copy_likely(source: Beliefs, i: int, target: Beliefs, j: int, least: float) 
 
 
 @rule
+def copy_ahead(source: Beliefs, i: int, target: Beliefs, j: int) -> int:
+    """Copy the states of a belief to where those of j's next turn are written, for `turn_to`.
+
+    How many there are; 0 if not all of them may have found room in the source.
+    """
+    count = number(source.standing[i].count)
+    if count == CAPACITY:
+        return 0
+    side, other = number(source.standing[i].side), 1 - number(target.standing[j].side)
+    for k in range(count):
+        copy_state(source.states, source.words[i, side, k], target.words[j, other, k])
+        target.weights[j, other, k] = source.weights[i, side, k]
+    return count
+
+
+@rule
+def turn_to(beliefs: Beliefs, i: int, count: int) -> None:
+    """Believe what was written for the next turn."""
+    beliefs.standing[i].side = 1 - beliefs.standing[i].side
+    beliefs.standing[i].count = count
+
+
+@rule
 def is_same_belief(beliefs: Beliefs, i: int, j: int) -> bool:
     """Whether two beliefs hold the same states in the same order, but for rounding."""
     one, other = beliefs.standing[i], beliefs.standing[j]

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from phalanx.cage2.rules.batch_turn import begin_anew
 from phalanx.cage2.rules.masks import write_effective
-from phalanx.cage2.rules.mind import is_surprised_if_any
+from phalanx.cage2.rules.mind import is_surprised_if_any, take_in
 from phalanx.cage2.rules.network import Network, policy_die
 from phalanx.cage2.rules.observation import write_truth
 from phalanx.cage2.rules.scenario import RESTORE
@@ -28,10 +28,11 @@ from phalanx.learn.cage2.foresight import (
     Floats64,
     Foresight,
     critic_of,
-    foresee_block_if_any,
+    foresee_turn_if_any,
     take_out_luck,
+    value_outcomes_if_any,
 )
-from phalanx.learn.cage2.games import Games, Shaping, begin_following, play_one, write_input
+from phalanx.learn.cage2.games import Games, Shaping, begin_following, play_unseen, write_input
 from phalanx.learn.compiled.distributions import sample
 from phalanx.learn.compiled.policy import Networks
 from phalanx.learn.compiled.sparse import copy_first, forward_lists
@@ -74,7 +75,36 @@ def look_around(games: Games, net: Network, i: int, rollout: Rollout, t: int) ->
 
 
 @rule
-def play_and_store(
+def play_stored_action(
+    games: Games, net: Network, i: int, shaping: Shaping, rollout: Rollout, t: int
+) -> tuple[int, float]:
+    """One turn of network i with the action of row t, where its reward is stored.
+
+    Returns the action and its alignment reward. What blue was shown is still to be taken in.
+    """
+    action, world = number(games.actions[rollout.actions[t, i]]), games.worlds[net.world]
+    weight = shaping.weights[net.turn]
+    rollout.kinds[t, i] = net.red
+    tenths, aligned, own = play_unseen(games, net, i, action)
+    reward = np.float32(-tenths) / np.float32(10)
+    if world.reward:
+        reward = np.float32(own)
+        games.own_returns[i] += own
+    elif verb_of(world, action) == RESTORE:
+        price = number(world.action_costs[RESTORE])
+        reward += np.float32(shaping.restore_discount * price / 10)
+    rollout.rewards[t, i] = (reward * weight + np.float32(aligned)) * np.float32(shaping.scale)
+    return action, aligned
+
+
+@rule
+def next_row(rollout: Rollout, t: int, i: int) -> Floats:
+    """Where what network i shows after turn t is stored."""
+    return rollout.next_obs[i] if t == rollout.obs.shape[0] - 1 else rollout.obs[t + 1, i]
+
+
+@rule
+def store_what_follows(
     games: Games,
     net: Network,
     i: int,
@@ -83,31 +113,13 @@ def play_and_store(
     t: int,
     final: Final,
     k: int,
-    means: Floats64,
+    is_shown: bool,
 ) -> bool:
-    """One turn of network i into row t, where its action is; True if its episode ended.
+    """What the turn of row t has led to; True if network i's episode ended.
 
-    Then the next one has begun, and row k of `final` holds what was seen at its end.
-
-    means: what the turn is worth on average stands in row k, and then in place of the reward; or
-    NaN, also afterwards if what happened was not foreseen.
+    Then the next one has begun, and row k of `final` holds what was seen at its end. is_shown: what
+    is seen after the turn is stored already.
     """
-    action = number(games.actions[rollout.actions[t, i]])
-    weight = shaping.weights[net.turn]
-    rollout.kinds[t, i] = net.red
-    tenths, aligned, own = play_one(games, net, i, action)
-    reward = np.float32(-tenths) / np.float32(10)
-    if games.worlds[net.world].reward:
-        reward = np.float32(own)
-        games.own_returns[i] += own
-    elif verb_of(games.worlds[net.world], action) == RESTORE:
-        price = number(games.worlds[net.world].action_costs[RESTORE])
-        reward += np.float32(shaping.restore_discount * price / 10)
-    rollout.rewards[t, i] = (reward * weight + np.float32(aligned)) * np.float32(shaping.scale)
-    if is_surprised_if_any(games.minds.beliefs, i):
-        means[k] = np.nan
-    elif not np.isnan(means[k]):
-        rollout.rewards[t, i] = np.float32(means[k] + aligned * shaping.scale)
     ended = net.turn >= net.horizon
     rollout.ended[t, i] = rollout.counted[t, i] = ended
     rollout.discounts[t, i] = shaping.final_gamma if ended else shaping.gamma
@@ -124,9 +136,25 @@ def play_and_store(
         if games.has_orders:
             rollout.notes[t, i] = games.conducts[i]
             begin_following(net, games.conducts[i], games.orders, games.condition[i])
-    last = t == rollout.obs.shape[0] - 1
-    write_input(games, net, i, rollout.next_obs[i] if last else rollout.obs[t + 1, i])
+    if ended or not is_shown:
+        write_input(games, net, i, next_row(rollout, t, i))
     return ended
+
+
+@rule
+def count_on_average(
+    rollout: Rollout,
+    t: int,
+    start: int,
+    stop: int,
+    scale: float,
+    means: Floats64,
+    aligned: Floats64,
+) -> None:
+    """Where it is known what turns are worth on average, that stands in place of their rewards."""
+    for i in range(start, stop):
+        if not np.isnan(means[i - start]):
+            rollout.rewards[t, i] = np.float32(means[i - start] + aligned[i - start] * scale)
 
 
 @kernel
@@ -158,7 +186,7 @@ def collect_blocks(
     final = Final(np.zeros((BLOCK, width), np.float32), np.zeros((BLOCK, extra), np.float32))
     first, critic_first, lists = copy_first(actor), copy_first(critic), empty_block(width + extra)
     foreseer = critic_of(critic, critic_first, lists, work, width)
-    means = np.empty((turns, BLOCK))
+    means, aligned = np.empty((turns, BLOCK)), np.empty(BLOCK)
     blocks = (size + BLOCK - 1) // BLOCK
     block, helped = next_piece(board, blocks, thread, 0)
     while block >= 0:
@@ -181,14 +209,32 @@ def collect_blocks(
                 rollout.actions[t, i] = output
                 rollout.log_probs[t, i] = log_prob
             since = count_ticks(spent, POLICY_TICKS, since)
-            foresee_block_if_any(
-                foresight, games, shaping, foreseer, rollout, t, start, stop, thread, means[t]
-            )
-            any_ended = False
+            any_ended, waiting = False, 0
             for i in range(start, stop):
-                net, k = games.nets[i], i - start
-                if play_and_store(games, net, i, shaping, rollout, t, final, k, means[t]):
+                net, k, row = games.nets[i], i - start, next_row(rollout, t, i)
+                action, aligned[k] = play_stored_action(games, net, i, shaping, rollout, t)
+                waiting, is_shown = foresee_turn_if_any(
+                    foresight,
+                    games,
+                    shaping,
+                    foreseer,
+                    net,
+                    i,
+                    action,
+                    waiting,
+                    thread,
+                    means[t],
+                    k,
+                    row,
+                )
+                if not is_shown:
+                    take_in(games.worlds[net.world], games.minds, i, action, net.seen)
+                    if is_surprised_if_any(games.minds.beliefs, i):
+                        means[t, k] = np.nan
+                if store_what_follows(games, net, i, shaping, rollout, t, final, k, is_shown):
                     any_ended = True
+            value_outcomes_if_any(foresight, foreseer, waiting, means[t])
+            count_on_average(rollout, t, start, stop, shaping.scale, means[t], aligned)
             since = count_ticks(spent, SIMULATOR_TICKS, since)
             if any_ended:
                 list_block(final.obs, final.truth, lists)

@@ -17,11 +17,13 @@ import numpy.typing as npt
 
 from phalanx.cage2.batch import Batch
 from phalanx.cage2.rules.batch_turn import write_obs
-from phalanx.cage2.rules.belief import Beliefs, Prior
+from phalanx.cage2.rules.belief import Beliefs, Prior, copy_ahead, turn_to
 from phalanx.cage2.rules.foresight import Outcomes, believe_outcome, foresee, make_outcomes
 from phalanx.cage2.rules.memory import Memories, remember
 from phalanx.cage2.rules.mind import Minds, make_minds
+from phalanx.cage2.rules.network import Network
 from phalanx.cage2.rules.scenario import RESTORE
+from phalanx.cage2.rules.surprise import differing_hosts
 from phalanx.cage2.rules.world import num_hosts_of, verb_of
 from phalanx.compiled.bits import number
 from phalanx.compiled.rule import large_rule, records, rule
@@ -71,48 +73,53 @@ def critic_of(layers: Layers, first: Floats, lists: Lists, work: Floats, width: 
 
 
 @rule
-def foresee_block_if_any(
+def foresee_turn_if_any(
     foresight: Foresight | None,
     games: Games,
     shaping: Shaping,
     critic: Critic,
-    rollout: Rollout,
-    t: int,
-    start: int,
-    stop: int,
+    net: Network,
+    i: int,
+    action: int,
+    waiting: int,
     thread: int,
     means: Floats64,
-) -> None:
-    """Write what the actions of row t are worth on average, E[r + V'], for a block's networks.
+    k: int,
+    next_row: Floats,
+) -> tuple[int, bool]:
+    """Begin means[k], what the turn that network i has just played is worth on average, E[r + V'];
+    what may be seen after it waits for the critic. NaN where that is not known: without foresight,
+    and after a surprise.
 
-    means: [BLOCK], NaN where that is not known: without foresight, and after a surprise.
+    Returns how many rows wait then, and whether what was seen is one of the outcomes, as it nearly
+    always is: then blue's mind has taken it in, and what blue sees now stands in `next_row`, unless
+    the episode is over.
     """
-    means[:] = np.nan
+    means[k] = np.nan
     if foresight is not None:
-        waiting = 0
-        for i in range(start, stop):
-            action = number(games.actions[rollout.actions[t, i]])
-            waiting = foresee_turn_if_any(
-                foresight,
-                foresight.later.beliefs,
-                foresight.later.memories,
-                games.minds.beliefs,
-                games.minds.memories,
-                games,
-                shaping,
-                critic,
-                i,
-                action,
-                waiting,
-                thread,
-                means,
-                i - start,
-            )
-        value_outcomes(critic, waiting, means)
+        return foresee_turn(
+            foresight,
+            foresight.later.beliefs,
+            foresight.later.memories,
+            games.minds.beliefs,
+            games.minds.memories,
+            games,
+            shaping,
+            critic,
+            net,
+            i,
+            action,
+            waiting,
+            thread,
+            means,
+            k,
+            next_row,
+        )
+    return waiting, False
 
 
 @rule
-def foresee_turn_if_any(
+def foresee_turn(
     foresight: Foresight,
     later: Beliefs | None,
     later_memories: Memories | None,
@@ -121,16 +128,16 @@ def foresee_turn_if_any(
     games: Games,
     shaping: Shaping,
     critic: Critic,
+    net: Network,
     i: int,
     action: int,
     waiting: int,
     thread: int,
     means: Floats64,
     k: int,
-) -> int:
-    """Begin means[k] with the rewards that are expected of network i's turn, and let what may be
-    seen after it wait for the critic; how many rows wait then.
-    """
+    next_row: Floats,
+) -> tuple[int, bool]:
+    has_taken_in = False
     if (
         later is not None
         and later_memories is not None
@@ -138,19 +145,18 @@ def foresee_turn_if_any(
         and memories is not None
     ):
         if beliefs.standing[i].surprises:
-            return waiting
-        net, outcomes = games.nets[i], foresight.outcomes
-        world = games.worlds[net.world]
-        verb, is_last = verb_of(world, action), net.turn + 1 >= net.horizon
+            return waiting, False
+        outcomes, world = foresight.outcomes, games.worlds[net.world]
+        verb, is_last = verb_of(world, action), net.turn >= net.horizon
         gamma = shaping.final_gamma if is_last else shaping.gamma
-        worth = shaping.weights[net.turn] * shaping.scale / 10.0  # of a tenth
+        worth = shaping.weights[net.turn - 1] * shaping.scale / 10.0  # of a tenth
         given_back = 0.0
         if verb == RESTORE:
             given_back = shaping.restore_discount * number(world.action_costs[RESTORE])
         count = foresee(world, beliefs, i, action, outcomes, thread)
         if count == 0:
-            return waiting
-        means[k] = 0.0
+            return waiting, False
+        means[k], states = 0.0, 0
         for first in range(count):
             if outcomes.is_told[thread, first]:
                 continue
@@ -165,23 +171,38 @@ def foresee_turn_if_any(
             remember(world, later_memories[thread], action, outcome.seen)
             write_obs(world, outcome, foresight.later, thread, row)
             write_told(games.condition[i], row)
+            if differing_hosts(outcome.seen, net.seen) == 0:
+                states = copy_ahead(later, thread, beliefs, i)
+                for c in range(len(row)):
+                    next_row[c] = row[c]
             critic.owners[waiting], critic.shares[waiting] = k, chance * gamma
             waiting += 1
             if waiting == BLOCK:
                 value_outcomes(critic, waiting, means)
                 waiting = 0
-    return waiting
+        if states:
+            turn_to(beliefs, i, states)
+            remember(world, memories[i], action, net.seen)
+            has_taken_in = True
+    return waiting, has_taken_in
 
 
 @large_rule
 def value_outcomes(critic: Critic, waiting: int, means: Floats64) -> None:
     """Let the critic value the rows that wait."""
     list_block(critic.rows[:waiting], critic.nothing[:waiting], critic.lists)
-    values = forward_lists(
-        critic.layers, critic.first, critic.lists, critic.lists.ends, critic.work
-    )
+    ends = critic.lists.ends[:waiting]
+    values = forward_lists(critic.layers, critic.first, critic.lists, ends, critic.work)
     for r in range(waiting):
         means[critic.owners[r]] += critic.shares[r] * values[r, 0]
+
+
+@rule
+def value_outcomes_if_any(
+    foresight: Foresight | None, critic: Critic, waiting: int, means: Floats64
+) -> None:
+    if foresight is not None:
+        value_outcomes(critic, waiting, means)
 
 
 @rule

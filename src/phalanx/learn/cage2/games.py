@@ -121,9 +121,17 @@ def write_told(told: Floats, row: Floats) -> None:
 
 @rule
 def play_one(games: Games, net: Network, i: int, action: int) -> tuple[int, float, float]:
-    """One turn of network i with its own dice: what it cost (tenths), its alignment reward, and
-    what the user's own reward gives, if there is one.
+    """One turn of network i with its own dice, and what blue makes of it: what it cost (tenths),
+    its alignment reward, and what the user's own reward gives, if there is one.
     """
+    counted = play_unseen(games, net, i, action)
+    take_in(games.worlds[net.world], games.minds, i, action, net.seen)
+    return counted
+
+
+@rule
+def play_unseen(games: Games, net: Network, i: int, action: int) -> tuple[int, float, float]:
+    """The same, but what blue was shown is still to be taken in."""
     world, infected = games.worlds[net.world], number(net.sessions)
     first, second = turn_dice(net)
     target_die, exploit_die, detection_die = low_die(first), high_die(first), low_die(second)
@@ -135,7 +143,6 @@ def play_one(games: Games, net: Network, i: int, action: int) -> tuple[int, floa
     if games.has_orders:
         verb, host = verb_of(world, action), host_of(world, action)
         aligned = align(games.conducts[i], games.orders, infected, left, verb, host)
-    take_in(world, games.minds, i, action, net.seen)
     own = 0.0
     if world.reward:
         own = own_reward(world, net, tenths, action, infected, move, target)

@@ -10,10 +10,16 @@ import numpy.typing as npt
 from torch import Tensor, nn
 
 from phalanx.cage2.batch import Batch
+from phalanx.cage2.rules.mind import take_in
 from phalanx.cage2.rules.network import Networks, policy_die
 from phalanx.cage2.rules.observation import write_truth
 from phalanx.compiled.rule import kernel
-from phalanx.learn.cage2.collect import Final, look_around, play_and_store
+from phalanx.learn.cage2.collect import (
+    Final,
+    look_around,
+    play_stored_action,
+    store_what_follows,
+)
 from phalanx.learn.cage2.games import Games, Shaping
 from phalanx.learn.cage2.sampler import Cage2Sampler
 from phalanx.learn.rollout import Floats, Rollout
@@ -35,9 +41,11 @@ def look_everywhere(
 @kernel
 def play_everywhere(games: Games, shaping: Shaping, rollout: Rollout, t: int, final: Final) -> None:
     """Turn t of every network, with the actions that are stored there."""
-    unknown = np.full(len(games.nets), np.nan)
     for i in range(len(games.nets)):
-        play_and_store(games, games.nets[i], i, shaping, rollout, t, final, i, unknown)
+        net = games.nets[i]
+        action, _aligned = play_stored_action(games, net, i, shaping, rollout, t)
+        take_in(games.worlds[net.world], games.minds, i, action, net.seen)
+        store_what_follows(games, net, i, shaping, rollout, t, final, i, False)
 
 
 @kernel
