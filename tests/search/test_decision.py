@@ -54,12 +54,13 @@ def test_how_good_a_learner_is_at_all_does_not_matter() -> None:
     assert one.freedom == pytest.approx(other.freedom)
 
 
-def test_luck_that_is_shared_by_many_orders_is_known_less_well() -> None:
+@pytest.mark.parametrize(("share", "length"), [(0.0, 0.4), (0.95, 1.6)])
+def test_the_size_of_luck_is_known_by_so_many_learners(share: float, length: float) -> None:
+    """However many orders they played: the next learner's luck may be of another kind."""
     rng = np.random.default_rng(3)
-    own = fit_luck(ALL, learners(NONE, 0.3, 0.0, 0.4, 5, rng))
-    shared = fit_luck(ALL, learners(NONE, 0.3, 0.95, 1.6, 5, rng))
-    assert own.freedom > 300
-    assert 4 < shared.freedom < 100
+    for many in (3, 5, 9):
+        luck = fit_luck(ALL, learners(NONE, 0.3, share, length, many, rng))
+        assert (many - 1) / 2 < luck.freedom <= many - 1
 
 
 @pytest.mark.parametrize(("spread", "share", "many"), [(0.6, 0.7, 5), (0.0, 0.0, 5), (1.0, 0.9, 3)])
@@ -98,6 +99,24 @@ def test_costs_are_true_where_luck_hangs_on_which_of_two_types_comes_first(cost:
     errors = estimate_returns(SOME, table).errors()
     apart = errors[is_first][:, ~is_first].mean()
     assert errors[is_first][:, is_first].mean() < 0.7 * apart  # what they share cancels
+
+
+def test_costs_are_true_where_learners_have_luck_of_several_kinds() -> None:
+    """As in the real game: with users first, and some more than others with orders of their own."""
+    rng, held = np.random.default_rng(9), 0
+    is_first = POSITIONS[SOME, 4] < POSITIONS[SOME, 1]
+    alike = np.exp(-NEAR / 1.6)
+
+    def luck() -> Floats:
+        size = 0.04 * np.exp(rng.normal(0, 0.7))
+        own = rng.multivariate_normal(np.zeros(len(SOME)), alike)
+        return np.asarray(size * own + is_first * rng.normal(0, 0.07))
+
+    for _ in range(40):
+        table = -1.5 * is_first[:, None] + 3 * rng.normal(size=5)
+        table = table + np.array([luck() for _ in range(5)]).T
+        held += is_true(SOME, -1.5 * is_first, table)
+    assert held >= 36
 
 
 @pytest.mark.parametrize("share", [0.0, 0.9])

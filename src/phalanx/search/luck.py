@@ -53,11 +53,13 @@ class Luck(NamedTuple):
     def freedom(self) -> float:
         """Degrees of freedom by which the size of errors is known (Satterthwaite, 1946).
 
-        Fewer if few networks make up most of the error, or many orders share their luck.
+        As many as there are networks, less one, however many orders they played: what a network
+        does badly is a few orders of its own, which say nothing of those of the next one. Fewer if
+        few networks make up most of the error.
         """
         parts = self.weights**2 * self.scales**2
         networks = parts.sum() ** 2 / (parts**2).sum()
-        return float((1 - 1 / len(parts)) * networks * _dimensions(self.shape))
+        return float((1 - 1 / len(parts)) * networks)
 
 
 def estimate_returns(numbers: npt.NDArray[np.int64], returns: Floats) -> Estimate:
