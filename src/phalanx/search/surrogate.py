@@ -111,10 +111,13 @@ class Surrogate:
         self.visits, self._min_fixes, self._pending = visits, min_fixes, list(pending)
         good = [visit for visit in visits if visit.passed]
         numbers, measured = returns_of(good)
-        self.freedom = measured.freedom
         self.returns: Posterior = fit(
             DISTANCES, numbers, measured.mean, measured.covariance, pending=self._pending
         )
+        # What luck adds is known by the learners; what is not known of orders that were not tried
+        # is the model's affair (Satterthwaite, 1946).
+        luck, all_in_all = spread(measured.covariance), spread(self.returns.covariance)
+        self.freedom = measured.freedom * max(1.0, all_in_all / max(luck, 1e-18)) ** 2
         gate = _measurements(visits, lambda one: (gate_score(one, min_fixes), gate_noise(one)))
         self.compliance: Posterior = fit(DISTANCES, *gate, spread=COMPLIANCE_SPREAD)
         self.know_returns = bool(good)
@@ -155,6 +158,12 @@ class Surrogate:
             "chance_of_passing": None if self.passing is None else float(self.passing[number]),
             "top_three": " ".join(map(str, best)) if known else "",
         }
+
+
+def spread(covariance: Floats) -> float:
+    """The mean variance of errors, without what all orders have in common."""
+    many = len(covariance)
+    return float((np.trace(covariance) - covariance.sum() / many) / many) if many else 0.0
 
 
 def gate_score(visit: Visit, min_fixes: float) -> float:
