@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from phalanx.cage2.attack import attacker, sleep
 from phalanx.cage2.batch import Batch
 from phalanx.cage2.rules.batch_turn import write_obs
 from phalanx.cage2.rules.foresight import believe_outcome, foresee
@@ -112,6 +113,22 @@ def test_turns_count_the_same_on_average_and_vary_less(rules: str) -> None:
         assert abs(some.mean()) < 4 * some.std() / some.size**0.5
     assert luck.std() > 0.01
     assert abs(np.mean(luck * worth(foreseen)) - luck.mean() * worth(foreseen).mean()) < 0.002
+
+
+@attacker
+def idle(net: Any, memory: Any, die: int) -> int:
+    memory[0] += 1
+    return sleep()
+
+
+def test_what_follows_is_foreseen_beside_an_attacker_of_the_user_too() -> None:
+    """Its networks hold more than a belief's states."""
+    mixture: Any = f"b_line=0.5,{__name__}:idle=0.5"
+    plain, foreseen = (rollout_of(foresight, mixture)[0] for foresight in (False, True))
+    assert np.isfinite(foreseen.obs).all()
+    for name in ("obs", "actions", "log_probs", "values", "next_values"):
+        assert np.array_equal(getattr(plain, name), getattr(foreseen, name)), name
+    assert np.isfinite(foreseen.rewards).all()
 
 
 def test_threads_do_not_matter() -> None:

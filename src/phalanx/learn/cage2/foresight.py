@@ -45,7 +45,8 @@ class Foresight(NamedTuple):
 
 def make_foresight(batch: Batch) -> Foresight:
     """For the threads of a batch whose observations show a belief."""
-    threads, network = batch.team.num_threads, batch.nets.dtype
+    assert batch.minds.beliefs is not None
+    threads, network = batch.team.num_threads, batch.minds.beliefs.states.dtype
     nobody = Prior(records(1, network), np.ones(1))  # episodes begin elsewhere
     hosts, features = num_hosts_of(batch.worlds), batch.minds.features
     later = make_minds(threads, batch.kind, nobody, hosts, features)
