@@ -65,6 +65,26 @@ def test_the_compiled_loss_and_gradient_are_those_of_the_plain_one() -> None:
     )
 
 
+def test_gradients_are_zero_or_numbers_that_all_processors_multiply_quickly() -> None:
+    random = np.random.default_rng(0)
+    rows = 50
+    policy = Policy(4, 145, hidden=(8,), truth_size=0, seed=1)
+    policy.theta *= np.float32(100)  # some that are allowed are hardly ever chosen, too
+    obs, truth = random.random((rows, 4)).astype(np.float32), np.zeros((rows, 0), np.float32)
+    masks = random.random((rows, 145)) < 0.6
+    actions = masks.argmax(axis=1)
+    old, advantages, targets = random.normal(size=(3, rows)).astype(np.float32)
+    room = make_room(policy, 1, rows, sparse=False)
+    given = Rows(obs, truth, masks, actions, old, advantages, targets)
+    loss = LossSettings(CLIP, VALUE, max_grad_norm=1.0, entropy_weight=ENTROPY)
+    slice_gradient(policy.networks, given, None, np.arange(rows), loss, room, 0, 0)
+    by_logit = room.shares[0][:rows]
+    assert (by_logit[masks] != 0).any()
+    assert (by_logit[~masks] == 0).all()
+    for numbers in (by_logit, room.grads[0]):
+        assert np.abs(numbers[numbers != 0]).min() >= np.finfo(np.float32).tiny
+
+
 def test_the_plain_loss_is_its_equation() -> None:
     """In numpy, row by row: the gain of a ratio that is not clipped, of a clipped one, ..."""
     random = np.random.default_rng(1)

@@ -17,6 +17,7 @@ Bools = npt.NDArray[np.bool_]
 Actions = Array  # numbers [rows], or vectors [rows, A]
 GROUP = 16  # actions whose probabilities are added up together
 NEVER = np.float32(-1e9)  # added to the logit of an action that is masked out
+LEAST = np.float32(-60)  # logits so far below the largest one have a probability of 0
 HALF_LOG_2PI = np.float32(math.log(2 * math.pi) / 2)
 
 
@@ -24,14 +25,16 @@ HALF_LOG_2PI = np.float32(math.log(2 * math.pi) / 2)
 def softmax(logits: Floats, mask: Bools, shares: Floats) -> tuple[np.float32, np.float32]:
     """Probabilities, not yet divided by their sum, into `shares`; the largest logit and that sum.
 
-    Logits of actions that are masked out become very small.
+    Logits of actions that are masked out become very small. No probability is so small that its
+    gradient could be no normal number: many processors multiply others a hundred times as slowly.
     """
     top = np.float32(-3e38)
     for a in range(len(logits)):
         logits[a] += NEVER * (np.float32(1) - np.float32(mask[a]))
         top = max(top, logits[a])
     for a in range(len(logits)):
-        shares[a] = exp(logits[a] - top)
+        x = logits[a] - top
+        shares[a] = exp(x) if x > LEAST else np.float32(0)
     return top, add_up(shares)
 
 
