@@ -1,6 +1,6 @@
 """Rules are compiled into kernels, once for all whole numbers, and can be called by themselves."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -51,6 +51,67 @@ def test_a_rule_is_compiled_once_for_whole_numbers_and_once_for_dice() -> None:
     assert call(np.array([7], np.uint8), np.array([2**63], np.uint64)) == (7, 300, -1, 2**63)
     kinds = {str(kind) for (kind,) in same.overloads}  # type: ignore[attr-defined]
     assert kinds == {"int64", "uint64"}
+
+
+class Pair(NamedTuple):
+    """Arrays, some of which may not be there."""
+
+    one: Any
+    other: Any
+
+
+def look(pair: Any, i: Any) -> Any:
+    total = 0.0
+    for row in pair.one:
+        kept = Pair(row, pair.other)
+        if kept.one[0] > i:
+            total += kept.other[i, 0]
+    return total
+
+
+def choose(pair: Any, i: Any) -> Any:
+    total = 0.0
+    for row in pair.one:
+        if row[0] > i:
+            total += pair.one[np.array([i])][0, 0]
+    return total
+
+
+def add(pair: Any, i: Any) -> Any:
+    total = 0.0
+    for row in pair.one:
+        if row[0] > i:
+            total += (row + pair.other[i])[0]
+    return total
+
+
+def give(pair: Any, i: Any) -> Any:
+    for row in pair.one:
+        if row[0] > i:
+            return row
+    return pair.one[i]
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("function", "counts"), [(look, False), (choose, True), (add, True), (give, True)]
+)
+def test_only_rules_that_make_or_return_arrays_count_references(
+    function: Any, counts: bool
+) -> None:
+    part: Any = as_part(function)
+
+    @numba.njit  # type: ignore[untyped-decorator]
+    def call(pair: Any) -> Any:
+        total = 0.0
+        for i in range(len(pair.one)):
+            total += np.sum(part(pair, i))
+        return total
+
+    pair = Pair(np.arange(6.0).reshape(3, 2), np.ones((3, 2)))
+    assert call(pair) == sum(np.sum(function(pair, i)) for i in range(3))
+    (compiled,) = part.overloads.values()
+    assert ("NRT_incref" in compiled.library.get_llvm_str()) == counts
 
 
 @needs_compiler

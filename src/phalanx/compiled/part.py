@@ -12,6 +12,7 @@ from typing import TypeVar
 import numba
 from numba import types
 from numba.core import config as numba_config
+from numba.core import ir
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, CompileResult, DefaultPassBuilder, StateDict
 from numba.core.compiler_machinery import PassManager, register_pass
@@ -23,6 +24,9 @@ from phalanx.compiled.llvm import Type, Types
 Function = TypeVar("Function", bound=Callable[..., object])
 GetTemplate = Callable[[list[Type], dict[str, Type]], object]
 
+# What Numba makes of arrays that are there already.
+BORROWED = {"build_tuple", "cast", "exhaust_iter", "getattr", "getiter", "iternext"}
+BORROWED |= {"null", "pair_first", "phi", "static_getitem", "undef"}
 TRIED = (0, 68)  # what is below knows Numba from inside; other versions compile in their own way
 
 
@@ -88,11 +92,42 @@ class PartLowering(NativeLowering):  # type: ignore[misc]
     def run_pass(self, state: StateDict) -> bool:
         state.library = Part(state.targetctx.codegen(), state.func_id.func_qualname)
         state.flags.no_compile = True
+        if _only_borrows(state):
+            state.targetctx = state.targetctx.subtarget(enable_nrt=False)
         super().run_pass(state)
         name = object()  # for Numba's tables, where a callable would stand
         state.targetctx.insert_user_function(name, state.cr.fndesc, [state.library])
         state.cr = state.cr._replace(cfunc=name)
         return True
+
+
+def _only_borrows(state: StateDict) -> bool:
+    """Whether a function makes no array and returns none. Whoever calls it keeps all alive that it
+    looks at, so it need not count who refers to what: each time that takes a locked instruction,
+    and threads that look at the same arrays wait for each other.
+    """
+
+    def is_counted(t: Type) -> bool:
+        return bool(state.targetctx.data_model_manager[t].contains_nrt_meminfo())
+
+    def is_borrowed(made: ir.Expr) -> bool:
+        if made.op == "call":
+            return isinstance(state.typemap[made.func.name], types.NamedTupleClass)
+        if made.op == "getitem":
+            return not is_counted(state.typemap[made.index.name])  # which would choose elements
+        return made.op in BORROWED
+
+    made = (
+        statement
+        for block in state.func_ir.blocks.values()
+        for statement in block.find_insts(ir.Assign)
+        if isinstance(statement.value, ir.Expr)
+    )
+    return not is_counted(state.return_type) and all(
+        is_borrowed(statement.value)
+        for statement in made
+        if is_counted(state.typemap[statement.target.name])
+    )
 
 
 class PartCompiler(CompilerBase):  # type: ignore[misc]
