@@ -14,7 +14,7 @@ from numba.extending import overload
 
 from phalanx.cage2.rules.attackers import plan_move
 from phalanx.cage2.rules.green import green_outcome, green_outcomes
-from phalanx.cage2.rules.hidden import add_hidden
+from phalanx.cage2.rules.hidden import add_hidden, add_shared
 from phalanx.cage2.rules.network import LOADED, NETWORK, Network, Networks
 from phalanx.cage2.rules.observation import EXPLOIT_SEEN, NO_ACTIVITY, Seen, shown_of
 from phalanx.cage2.rules.red import SEEN_SHARE, chance_of_exploit, exploits_against
@@ -30,10 +30,13 @@ from phalanx.compiled.spread import BytesOrFloats
 CAPACITY = 64  # states that a belief holds; the challenge's attackers leave a few possible
 PLANNED = CAPACITY  # where a state stands after blue's move, with red's move planned
 ROOM = CAPACITY + 2  # that one, and one after red's move
+SHARED, DIFFERING = PLANNED, PLANNED + 1  # there, while a belief is written: bits of all its states
+OWN = DIFFERING  # ... in the other half: those that differ, as one state has them
 ANYTHING = -1  # in place of a number of wrong hosts: whatever is seen then
 MANY_SURPRISES = 4
 ROUNDING = 1e-9  # of a state's chance
 WORDS = NETWORK.itemsize // 8  # of a state of CAGE-2
+ODD, HALF = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
 SEEN_SHELL, UNSEEN_SHELL = 0, LOADED - 1  # dice of detection
 
 Words = npt.NDArray[np.uint64]  # of a state, or of several
@@ -47,7 +50,7 @@ STANDING = np.dtype(
         ("dropped", np.int32),  # times that a state of this episode found no room
     ]
 )
-BYTES_OF_BELIEF = 2 * (ROOM * NETWORK.itemsize + CAPACITY * 8)
+BYTES_OF_BELIEF = 2 * (ROOM * NETWORK.itemsize + CAPACITY * 8) + CAPACITY * 8
 
 
 class Beliefs(NamedTuple):
@@ -56,6 +59,7 @@ class Beliefs(NamedTuple):
     states: Networks  # records of networks [N, 2, ROOM]
     words: Words  # the same memory, uint64 [N, 2, ROOM, words]
     weights: npt.NDArray[np.float64]  # [N, 2, CAPACITY]
+    digests: Words  # [N, CAPACITY] of the states that are being written
     standing: npt.NDArray[np.void]  # STANDING [N]
     prior: Words  # [worlds * attackers, words] each as an episode begins with it
     odds: npt.NDArray[np.float64]  # [attackers] its chance
@@ -77,6 +81,7 @@ def make_beliefs(size: int, prior: Prior) -> Beliefs:
         states,
         words_of(states),
         np.zeros((size, 2, CAPACITY)),
+        np.zeros((size, CAPACITY), np.uint64),
         records(size, STANDING),
         words_of(prior.states).copy(),
         prior.odds / prior.odds.sum(),
@@ -113,6 +118,16 @@ def are_equal(states: Networks, words: Words, others: Words) -> bool:
     for w in range(words_in(states)):
         differing |= words[w] ^ others[w]
     return differing == 0
+
+
+@rule
+def digest(states: Networks, words: Words) -> np.uint64:
+    """The same for equal states, and hardly ever for others."""
+    total, factor = np.uint64(0), ODD
+    for w in range(words_in(states)):
+        total += (words[w] ^ (words[w] >> HALF)) * factor
+        factor *= ODD
+    return total
 
 
 @large_rule
@@ -168,6 +183,7 @@ class Found(NamedTuple):
     states: Networks  # [K + 2]
     words: Words  # the same memory, [K + 2, words]
     weights: npt.NDArray[np.float64]  # [K]
+    digests: Words  # [K]
     standing: Record  # one of STANDING
 
 
@@ -179,7 +195,11 @@ def advance(
     standing = beliefs.standing[i]
     other = 1 - number(standing.side)
     room = Found(
-        beliefs.states[i, other], beliefs.words[i, other], beliefs.weights[i, other], standing
+        beliefs.states[i, other],
+        beliefs.words[i, other],
+        beliefs.weights[i, other],
+        beliefs.digests[i],
+        standing,
     )
     return play_all(world, beliefs, i, action, seen, wrong_hosts, room)
 
@@ -292,8 +312,9 @@ def keep(room: Found, found: int, share: float) -> int:
     Without room it takes the place of the least likely, if it is likelier.
     """
     played = room.words[len(room.weights) + 1]
+    short = digest(room.states, played)
     for k in range(found):
-        if are_equal(room.states, room.words[k], played):
+        if room.digests[k] == short and are_equal(room.states, room.words[k], played):
             room.weights[k] += share
             return found
     row = found
@@ -303,7 +324,7 @@ def keep(room: Found, found: int, share: float) -> int:
         if room.weights[row] >= share:
             return found
     copy_state(room.states, played, room.words[row])
-    room.weights[row] = share
+    room.weights[row], room.digests[row] = share, short
     return max(found, row + 1)
 
 
@@ -373,22 +394,42 @@ def is_same_belief(beliefs: Beliefs, i: int, j: int) -> bool:
 
 @large_rule
 def write_belief(world: World, beliefs: Beliefs, i: int, row: BytesOrFloats) -> None:
-    """What is expected of the hidden state, as numbers from 0 to 1."""
+    """What is expected of the hidden state, as numbers from 0 to 1.
+
+    Most bits are the same in all states that are possible: these are added once for all of them.
+    """
     side = number(beliefs.standing[i].side)
-    state = beliefs.states[i, 1 - side, PLANNED]
-    size = number(world.hidden_size)
+    shared, differing = beliefs.states[i, side, SHARED], beliefs.states[i, side, DIFFERING]
+    state, own = beliefs.states[i, 1 - side, PLANNED], beliefs.states[i, 1 - side, OWN]
+    compare_states(beliefs, i, side)
+    size, total = number(world.hidden_size), np.float32(0)
     row[:size] = 0
     for k in range(beliefs.standing[i].count):
         coins = coins_of(beliefs.states[i, side, k])
         weight = np.float32(beliefs.weights[i, side, k] / coins)
         for coin in range(coins):
-            copy_state(
-                beliefs.states, beliefs.words[i, side, k], beliefs.words[i, 1 - side, PLANNED]
-            )
-            add_hidden(world, state, weight, coin, row)
+            for w in range(words_in(beliefs.states)):
+                word = beliefs.words[i, side, k, w]
+                beliefs.words[i, 1 - side, PLANNED, w] = word
+                beliefs.words[i, 1 - side, OWN, w] = word & beliefs.words[i, side, DIFFERING, w]
+            add_hidden(world, state, own, differing, weight, coin, row)
+            total += weight
+    add_shared(world, shared, differing, total, row)
     row[size - 1] = np.float32(beliefs.standing[i].surprises) / np.float32(MANY_SURPRISES)
     for k in range(size):
         row[k] = min(row[k], np.float32(1))  # rounding may sum up to more
+
+
+@rule
+def compare_states(beliefs: Beliefs, i: int, side: int) -> None:
+    """Which bits are set in all states that are possible, and which differ."""
+    words = beliefs.words[i, side]
+    for w in range(words_in(beliefs.states)):
+        always = ever = words[0, w]
+        for k in range(1, beliefs.standing[i].count):
+            always &= words[k, w]
+            ever |= words[k, w]
+        words[SHARED, w], words[DIFFERING, w] = always, always ^ ever
 
 
 @kernel

@@ -39,14 +39,23 @@ class Outcomes(NamedTuple):
     states: Networks  # [threads, MOST_OUTCOMES + 2]
     words: Words  # the same memory, [threads, MOST_OUTCOMES + 2, words]
     weights: npt.NDArray[np.float64]  # [threads, MOST_OUTCOMES] how likely each is
+    digests: Words  # [threads, MOST_OUTCOMES]
     standing: npt.NDArray[np.void]  # STANDING [threads]
     is_told: npt.NDArray[np.bool_]  # [threads, MOST_OUTCOMES] in an outcome already
 
 
 def make_outcomes(threads: int, network: np.dtype[np.void]) -> Outcomes:
     states = records((threads, MOST_OUTCOMES + 2), network)
-    weights, standing = np.zeros((threads, MOST_OUTCOMES)), records(threads, STANDING)
-    return Outcomes(states, words_of(states), weights, standing, np.zeros(weights.shape, np.bool_))
+    weights, digests = np.zeros((2, threads, MOST_OUTCOMES))
+    is_told = np.zeros(weights.shape, np.bool_)
+    return Outcomes(
+        states,
+        words_of(states),
+        weights,
+        digests.view(np.uint64),
+        records(threads, STANDING),
+        is_told,
+    )
 
 
 @large_rule
@@ -57,9 +66,11 @@ def foresee(
 
     0 if there are more than can be held, as green's scans may bring about.
     """
-    states = outcomes.states[row]
-    outcomes.standing[row].dropped = 0
-    room = Found(states, outcomes.words[row], outcomes.weights[row], outcomes.standing[row])
+    states, standing = outcomes.states[row], outcomes.standing[row]
+    standing.dropped = 0
+    room = Found(
+        states, outcomes.words[row], outcomes.weights[row], outcomes.digests[row], standing
+    )
     count = play_all(world, beliefs, i, action, states[0].seen, ANYTHING, room)
     for k in range(count):
         outcomes.is_told[row, k] = False

@@ -52,14 +52,50 @@ HIDDEN_SIZE = SURPRISED + 1
 
 @rule
 def add_hidden(
-    world: World, net: Network, weight: np.float32, coin: int, row: BytesOrFloats
+    world: World,
+    net: Network,
+    own: Network,
+    differing: Network,
+    weight: np.float32,
+    coin: int,
+    row: BytesOrFloats,
 ) -> None:
-    """Add what is true of a network, `weight` times. It is left with its next move planned.
+    """Add what is true of a network, `weight` times, but for what `add_shared` adds. It is left
+    with its next move planned.
 
+    differing: bits that are not the same in all possible networks. own: those of them that are set.
     coin: how it falls where an attacker throws one.
     """
+    users = number(differing.sessions) | number(differing.root)
+    users &= number(net.sessions) & ~number(net.root)
+    moves = add_sets(world, own, users, weight, row)
     hosts = hosts_in(world)
-    add_set(number(net.sessions) & ~number(net.root), weight, row, 0)
+    add_dangers(world, net, weight, row, moves - 2 * hosts)
+    step = moves + 4 * hosts + 2
+    target = step + NUM_STEPS
+    subnets = target + hosts + NUM_FLAGS
+    row[subnets + number(world.num_subnets) + number(net.red)] += weight
+    if net.line_target != NO_HOST:
+        row[target + number(net.line_target)] += weight
+    if net.line_done:
+        row[step + number(net.line_step)] += weight
+    add_next_move(world, net, weight, coin, row, moves)
+
+
+@rule
+def add_shared(
+    world: World, shared: Network, differing: Network, weight: np.float32, row: BytesOrFloats
+) -> None:
+    """Add bits that are set in all possible networks, `weight` times."""
+    users = number(shared.sessions) & ~(number(shared.root) | number(differing.root))
+    add_sets(world, shared, users, weight, row)
+
+
+@rule
+def add_sets(world: World, net: Network, users: int, weight: np.float32, row: BytesOrFloats) -> int:
+    """Add these users' hosts and all other sets of a network; where red's next move stands."""
+    hosts = hosts_in(world)
+    add_set(users, weight, row, 0)
     add_set(number(net.root), weight, row, hosts)
     add_set(number(net.removable), weight, row, 2 * hosts)
     add_set(number(net.files), weight, row, 3 * hosts)
@@ -69,25 +105,18 @@ def add_hidden(
     add_set(number(net.exploited), weight, row, 7 * hosts)
     add_set(number(net.escalated), weight, row, 8 * hosts)
     add_set(number(net.mapped), weight, row, 9 * hosts)
-    at = 10 * hosts
-    for spot in range(world.num_port_spots):
-        ports = number(net.ports[world.port_spot_host[spot]])
-        row[at + spot] += weight * ((ports >> number(world.port_spot[spot])) & 1)
-    at += number(world.num_port_spots)
-    add_dangers(world, net, weight, row, at)
-    moves = at + 2 * hosts
-    step = moves + 4 * hosts + 2
-    target = step + NUM_STEPS
-    service = target + hosts
-    subnets = service + NUM_FLAGS
+    at, any_ports = 10 * hosts, 0
+    for host in range(hosts):
+        any_ports |= number(net.ports[host])
+    if any_ports:
+        for spot in range(world.num_port_spots):
+            ports = number(net.ports[world.port_spot_host[spot]])
+            row[at + spot] += weight * ((ports >> number(world.port_spot[spot])) & 1)
+    moves = at + number(world.num_port_spots) + 2 * hosts
+    service = moves + 4 * hosts + 2 + NUM_STEPS + hosts
     add_set(number(net.service), weight, row, service)
-    add_set(number(net.subnets), weight, row, subnets)
-    row[subnets + number(world.num_subnets) + number(net.red)] += weight
-    if net.line_target != NO_HOST:
-        row[target + number(net.line_target)] += weight
-    if net.line_done:
-        row[step + number(net.line_step)] += weight
-    add_next_move(world, net, weight, coin, row, moves)
+    add_set(number(net.subnets), weight, row, service + NUM_FLAGS)
+    return moves
 
 
 @rule
