@@ -92,9 +92,16 @@ def give(pair: Any, i: Any) -> Any:
     return pair.one[i]
 
 
+def fill(pair: Any, i: Any) -> Any:
+    for row in pair.one:
+        if row[0] > i:
+            pair.other[i] = row  # by way of a copy, if they overlap
+    return pair.other[i, 0]
+
+
 @needs_compiler
 @pytest.mark.parametrize(
-    ("function", "counts"), [(look, False), (choose, True), (add, True), (give, True)]
+    ("function", "counts"), [(look, False), (choose, True), (add, True), (give, True), (fill, True)]
 )
 def test_only_rules_that_make_or_return_arrays_count_references(
     function: Any, counts: bool

@@ -17,6 +17,7 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, CompileResult, DefaultPassBuilder, StateDict
 from numba.core.compiler_machinery import PassManager, register_pass
 from numba.core.dispatcher import Dispatcher
+from numba.core.errors import NumbaRuntimeError
 from numba.core.typed_passes import NativeLowering
 
 from phalanx.compiled.llvm import Type, Types
@@ -90,15 +91,23 @@ class PartLowering(NativeLowering):  # type: ignore[misc]
     _name = "phalanx_part_lowering"
 
     def run_pass(self, state: StateDict) -> bool:
-        state.library = Part(state.targetctx.codegen(), state.func_id.func_qualname)
         state.flags.no_compile = True
+        counting = state.targetctx
         if _only_borrows(state):
-            state.targetctx = state.targetctx.subtarget(enable_nrt=False)
-        super().run_pass(state)
+            state.targetctx = counting.subtarget(enable_nrt=False)
+        try:
+            self._lower(state)
+        except NumbaRuntimeError:  # what it calls makes an array for a while: to copy another
+            state.targetctx = counting
+            self._lower(state)
         name = object()  # for Numba's tables, where a callable would stand
         state.targetctx.insert_user_function(name, state.cr.fndesc, [state.library])
         state.cr = state.cr._replace(cfunc=name)
         return True
+
+    def _lower(self, state: StateDict) -> None:
+        state.library = Part(state.targetctx.codegen(), state.func_id.func_qualname)
+        super().run_pass(state)
 
 
 def _only_borrows(state: StateDict) -> bool:
