@@ -26,6 +26,7 @@ from phalanx.search.config import SearchConfig
 from phalanx.search.decision import decide
 from phalanx.search.exhaustive import visits_of
 from phalanx.search.measured import Row, disputed, figures_of, read_rows, reverse_compliance
+from phalanx.search.obedience import read_obedience
 from phalanx.search.search import search
 from phalanx.search.words import in_words
 from phalanx.statistics import interval
@@ -168,6 +169,21 @@ def read(folder: Path) -> None:
             third = [line for line in mine if line["kind"] in ("third", "alone")]
             if third and whole:
                 tell_third(third, folders)
+            for line in mine:
+                if line["kind"] == "obedience":
+                    tell_obedience(folder / line["name"])
+
+
+def tell_obedience(folder: Path) -> None:
+    """Means over learners, for each price of defiance; how far apart learners are."""
+    rows = read_obedience(folder)
+    for price in sorted({row["defiance"] for row in rows}):
+        some = [row for row in rows if row["defiance"] == price]
+        said = [f"  defiance {price:g}, {len(some)} learners"]
+        for name in ("return", "compliance", "reverse_compliance", "disputed_compliance"):
+            values = [row[name] for row in some]
+            said.append(f"{name} {np.mean(values):.3f} ({min(values):.3f} to {max(values):.3f})")
+        print(", ".join(said))
 
 
 def tell_decision(folders: Sequence[Path]) -> None:

@@ -161,8 +161,13 @@ def test_obedience_is_measured_for_each_price_and_the_searchs_own(found: Search)
         (0.5, 1), (0.5, 2), (6.0, 1), (6.0, 2),
     ]  # fmt: skip
     for row in rows:
-        assert 0 <= row["compliance"] <= 1
+        own, reverse, followed = (
+            row[f"{which}compliance"] for which in ("", "reverse_", "disputed_")
+        )
+        assert 0 <= own <= 1
         assert row["return"] < 0
+        # an order and its reverse differ in the fixes that only one of them allows
+        assert (own > reverse) == (followed > 0.5)
 
 
 def test_an_exhaustive_search_of_an_older_phalanx_is_refused(found: Search, tmp_path: Path) -> None:

@@ -145,7 +145,7 @@ def make_decision(path: Path, red_agent: str = "b_line,meander", learners: int =
     summary |= {"visits": [asdict(visit) for visit in visits], "config": config.as_dict()}
     (path / "summary.json").write_text(json.dumps(summary))
     prices = [
-        f"{asked},{learner},{-9 - asked - 0.1 * learner},{asked},{0.5 - asked / 2},4"
+        f"{asked},{learner},{-9 - asked - 0.1 * learner},{asked},{0.5 - asked / 2},{asked / 2},4"
         for asked in (0.0, 0.5, 0.9)
         for learner in range(1, learners + 1)
     ]

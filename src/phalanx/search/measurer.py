@@ -85,7 +85,7 @@ class Measurer:
                 returns, fixes = played.returns[:, number], played.fixes[:, number]
                 judged = played.compliant[:, :, number]
                 own = self._measured(number, order_name(number), returns, fixes, judged[BY_ITSELF])
-                again = _judged_again(fixes, *judged)
+                again = judged_again(fixes, *judged)
                 paired = self._paired_error(number, learner, attacker, returns)
                 rows.append(row_of(own, attacker, learner, number, paired, again))
         return [row for rows in by_order for row in rows]
@@ -220,7 +220,7 @@ def dice_of(learner: int) -> int:
     return MEASURE + (learner - 1) * NEXT_LEARNER
 
 
-def _judged_again(
+def judged_again(
     fixes: Numbers, own: Numbers, reverse: Numbers, either: Numbers
 ) -> dict[str, float | None]:
     """Columns of measured.csv, of episodes that were judged in several ways.

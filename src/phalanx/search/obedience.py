@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from phalanx.errors import RunError
-from phalanx.play.all_orders import BY_ITSELF, BY_REVERSE
+from phalanx.play.all_orders import BY_ITSELF
 from phalanx.search.logs import as_csv, read_csv, school_name
-from phalanx.search.measurer import dice_of
+from phalanx.search.measurer import dice_of, judged_again
 
 if TYPE_CHECKING:
     from phalanx.search.search import Search
@@ -17,6 +17,7 @@ COLUMNS = (
     "return",
     "compliance",
     "reverse_compliance",
+    "disputed_compliance",
     "fixes_per_episode",
 )
 EPISODES = 1000  # of each order
@@ -49,12 +50,13 @@ def measure_obedience(search: "Search") -> list[dict[str, float]]:
 def play_orders(search: "Search", path: Path, learner: int) -> dict[str, float]:
     """All orders, each judged by itself and by its reverse; compliance is pooled over all fixes."""
     played = search.trainer.play_all(path, EPISODES, dice_of(learner))
-    fixes = max(int(played.fixes.sum()), 1)
+    fixes, compliant = played.fixes.ravel(), played.compliant.reshape(len(played.compliant), -1)
+    judged = judged_again(fixes, *compliant)
     return {
         "return": float(played.returns.mean()),
-        "compliance": float(played.compliant[BY_ITSELF].sum() / fixes),
-        "reverse_compliance": float(played.compliant[BY_REVERSE].sum() / fixes),
-        "fixes_per_episode": float(played.fixes.mean()),
+        "compliance": float(compliant[BY_ITSELF].sum() / max(int(fixes.sum()), 1)),
+        **{name: judged[name] or 0.0 for name in ("reverse_compliance", "disputed_compliance")},
+        "fixes_per_episode": float(fixes.mean()),
     }
 
 

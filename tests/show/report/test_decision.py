@@ -47,6 +47,8 @@ def test_a_decision_is_told_in_words_and_numbers(folder: Path, page: str) -> Non
     assert [len(series["mean"]) for series in follow["series"]] == [NUM_ORDERS] * 3
     price = next(c for c in charts if [s["name"] for s in c["series"]] == ["return"])
     assert price["series"][0]["x"] == [0.0, 50.0, 90.0]
+    reached = next(c for c in charts if c["series"][0]["name"] == "own")
+    assert [series["mean"][-1] for series in reached["series"]] == [0.9, 0.05, 0.45]
 
 
 def test_all_orders_are_on_the_map_and_those_that_may_be_best_are_told(

@@ -88,8 +88,13 @@ def tell_obedience(body: Body, folder: Path) -> None:
             Panel(
                 "reached",
                 "Compliance by the price of defiance",
-                "By their own orders and by the reverse ones. " + about,
-                [curve("own", "compliance", asked), curve("reverse", "reverse_compliance", asked)],
+                "By their own orders, by the reverse ones, and by their own where these disagree. "
+                + about,
+                [
+                    curve("own", "compliance", asked),
+                    curve("reverse", "reverse_compliance", asked),
+                    curve("own, disputed fixes", "disputed_compliance", asked),
+                ],
                 "points that a fix costs while a better-ranked host waits",
                 is_share=True,
             ),
