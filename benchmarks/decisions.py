@@ -33,6 +33,7 @@ from phalanx.statistics import interval
 
 RULES = ("2.1-leaderboard", "2.1-final")
 ATTACKERS = ("b_line", "meander")
+BOTH = ",".join(ATTACKERS)
 SUBSETS = 20  # decisions by any five of the learners that were measured; the others are the truth
 KEPT = ("config.yaml", "summary.json", "decision.json", "measured.csv", "search.csv")
 KINDS: dict[str, dict[str, Any]] = {
@@ -46,7 +47,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "alone": {"exhaustive": False, "total_episodes": 50_000, "baseline": False},
     # What obedience costs: other prices of defiance.
     "obedience": {"learners": 3, "defiances": (0.0, 2.0, 4.0, 20.0), "baseline": False,
-                  "finish_share": 0.0, "confirm_episodes": 100},
+                  "finish_share": 0.0, "confirm_episodes": 100, "judge_episodes": 100},
 }  # fmt: skip
 EPISODES = ("total_episodes", "judge_episodes", "measure_episodes", "final_episodes",
             "confirm_episodes", "max_episodes")  # fmt: skip
@@ -80,7 +81,7 @@ def jobs() -> Iterator[Job]:
             yield Job("repeat", red, RULES[1], seed)
     yield Job("obedience", "b_line", RULES[0], 0)
     yield Job("obedience", "meander", RULES[0], 0)
-    yield Job("exhaustive", "b_line,meander", RULES[0], 0)
+    yield Job("repeat", BOTH, RULES[0], 0)
 
 
 def measure(
@@ -155,7 +156,7 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 
 def read(folder: Path) -> None:
     lines = read_lines(folder / "results.jsonl")
-    for red in ATTACKERS:
+    for red in (*ATTACKERS, BOTH):
         for rules in RULES:
             mine = [k for k in lines if k["red_agent"] == red and k["rules"] == rules]
             whole = [line for line in mine if line["kind"] in ("exhaustive", "repeat")]
