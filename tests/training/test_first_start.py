@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -35,7 +36,7 @@ def small(folder: Path, name: str, **changes: Any) -> TrainConfig:
 def test_each_part_is_announced_once(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(rule, "_announced", {})
+    monkeypatch.setattr(rule, "_announced", set())
     for module in ("cage2.kernel", "cage2.network", "learn.collect", "learn.returns", "bench.x"):
         rule._announce(f"phalanx.{module}")
     game, learning = capsys.readouterr().err.splitlines()
@@ -48,14 +49,33 @@ def test_compiling_that_takes_long_is_told_of_every_ten_seconds(
 ) -> None:
     clock = Mock(monotonic=Mock(return_value=100.0))
     monkeypatch.setattr(rule, "time", clock)
-    monkeypatch.setattr(rule, "_announced", {})
-    rule._say_that_it_goes_on()  # nothing is being compiled
+    monkeypatch.setattr(rule, "_announced", set())
+    rule._say_that_it_goes_on(100.0)  # nothing is being compiled
     rule._announce("phalanx.cage2.kernel")
     for now in (101.0, 109.0, 111.0, 115.0, 121.0):
         clock.monotonic.return_value = now
-        rule._say_that_it_goes_on()
+        rule._say_that_it_goes_on(100.0)
     lines = capsys.readouterr().err.splitlines()[1:]
     assert lines == [f"phalanx: still compiling, {s} s so far" for s in (11, 21)]
+
+
+def test_time_between_two_compilations_is_not_told_as_compiling(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A search compiles what judges orders when learners have been trained for minutes."""
+
+    def later(work: Any, *arguments: Any, meanwhile: Callable[[], None]) -> None:
+        clock.monotonic.return_value += 12.0
+        meanwhile()
+
+    clock = Mock(monotonic=Mock(return_value=500.0))
+    monkeypatch.setattr(rule, "time", clock)
+    monkeypatch.setattr(rule, "aside", later)
+    monkeypatch.setattr(rule, "_announced", {"learn"})
+    monkeypatch.setattr(rule, "_said", {"at": 100.0})
+    monkeypatch.setattr(rule, "_compile_s", 30.0)
+    rule._compile(Mock(), Mock(), ())
+    assert capsys.readouterr().err == "phalanx: still compiling, 42 s so far\n"
 
 
 @pytest.mark.parametrize("learner", ["compiled", "torch"])

@@ -56,7 +56,8 @@ def _compile(kernel: Any, compile_now: CompileNow, types: Types) -> object:
     """Compile for arguments of these types, or read that from disk."""
     if global_compiler_lock.is_locked():  # for another function, which this thread compiles
         return compile_now(types)
-    return aside(_compile_in_turn, kernel, compile_now, types, meanwhile=_say_that_it_goes_on)
+    goes_on = partial(_say_that_it_goes_on, since=time.monotonic() - _compile_s)
+    return aside(_compile_in_turn, kernel, compile_now, types, meanwhile=goes_on)
 
 
 def _compile_in_turn(kernel: Any, compile_now: CompileNow, types: Types) -> object:
@@ -80,16 +81,20 @@ def _announce(module: str) -> None:
     """Say once that compiling takes a while."""
     for folder, line in HOW_LONG.items():
         if module.startswith(f"phalanx.{folder}.") and folder not in _announced:
-            _announced[folder] = _said["at"] = time.monotonic()
+            _announced.add(folder)
+            _said["at"] = time.monotonic()
             say(f"compiling {line}")
 
 
-def _say_that_it_goes_on() -> None:
-    """A line every ten seconds, so that nobody takes it for dead."""
+def _say_that_it_goes_on(since: float) -> None:
+    """A line every ten seconds, so that nobody takes it for dead.
+
+    since: when it would have begun, had there been nothing but compiling.
+    """
     now = time.monotonic()
     if _announced and now - _said["at"] >= STILL_S:
         _said["at"] = now
-        say(f"still compiling, {now - min(_announced.values()):.0f} s so far")
+        say(f"still compiling, {now - since:.0f} s so far")
 
 
 def compile_s() -> float:
@@ -111,7 +116,7 @@ def records(shape: int | tuple[int, ...], dtype: np.dtype[np.void]) -> npt.NDArr
     return batch if COMPILED else batch.view(np.recarray)
 
 
-_announced: dict[str, float] = {}  # when
+_announced: set[str] = set()  # folders
 _said = {"at": 0.0}
 _compile_s = 0.0
 
