@@ -101,8 +101,8 @@ def known_of(config: SearchConfig, visits: Sequence[Visit]) -> Known:
         ],
         np.int64,
     )
-    believed = surrogate.returns
-    return numbers, Estimate(believed.mean, believed.covariance, surrogate.freedom).of(numbers)
+    mean, covariance = surrogate.returns.mean, surrogate.returns.covariance
+    return numbers, Estimate(mean, covariance, surrogate.freedom, surrogate.behind).of(numbers)
 
 
 def _against(

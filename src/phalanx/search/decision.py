@@ -30,10 +30,14 @@ class Estimate(NamedTuple):
     """[M, M] of the errors of these; only that of differences matters"""
     freedom: float = np.inf
     """degrees of freedom by which the covariance is known"""
+    behind: Floats | float = 0.0
+    """[M] by how much orders may return less, apart from these errors"""
 
     def of(self, chosen: npt.NDArray[np.int64]) -> "Estimate":
         """Some of the orders."""
-        return Estimate(self.mean[chosen], self.covariance[np.ix_(chosen, chosen)], self.freedom)
+        covariance = self.covariance[np.ix_(chosen, chosen)]
+        behind = np.broadcast_to(self.behind, self.mean.shape)[chosen]
+        return Estimate(self.mean[chosen], covariance, self.freedom, behind)
 
     def errors(self) -> Floats:
         """[M, M] standard errors of the differences of two orders."""
@@ -66,7 +70,8 @@ def decide(estimate: Estimate, confidence: float = CONFIDENCE, margin: float = 0
 
     which is simulated for each i. For i = b this bounds what each j costs, μ_b - μⱼ. As b is
     unknown, all i stay in the set that may be b by that, those with mⱼ - mᵢ ≤ qᵢ · seᵢⱼ for all j,
-    and the bounds of j are the widest that one of these gives.
+    and the bounds of j are the widest that one of these gives. What orders may be behind their
+    estimates adds to what they cost at most.
 
     margin: points that nobody minds. An order is left out only if another is ahead by more than
     that in the same way; the bounds do not change.
@@ -78,7 +83,7 @@ def decide(estimate: Estimate, confidence: float = CONFIDENCE, margin: float = 0
     may_be_best = np.asarray((-ahead <= reach + margin).all(axis=1))
     # Against itself the best order costs nothing; that is between the bounds anyway.
     low = np.maximum((ahead - reach)[may_be_b].min(axis=0), 0.0)
-    high = np.maximum((ahead + reach)[may_be_b].max(axis=0), 0.0)
+    high = np.maximum((ahead + reach)[may_be_b].max(axis=0), 0.0) + estimate.behind
     cost = mean.max() - mean
     return Decision(int(np.argmax(mean)), may_be_best, cost, low, high, confidence)
 

@@ -11,7 +11,9 @@ are alike: then it cancels between these and adds up between others. A says who 
 most probable of these: orders that differ little, Aᵢⱼ = exp(-d/ℓ) at a Kendall distance d; or those
 that have one type before another, Aᵢⱼ = 1 if i and j agree on that and else 0, since what a network
 must learn may hang on just that. Some networks are more at the mercy of luck than others, and count
-less.
+less. And some fail at a few orders that all others play alike, by many deviations. That says
+nothing of their luck with other orders, so it is cut back: what an order returns is what those make
+of it who do not fail. It may be behind that on average, by twice what it was here.
 """
 
 from itertools import combinations
@@ -26,6 +28,8 @@ from phalanx.search.decision import Estimate
 Floats = npt.NDArray[np.float64]
 SHARES = np.array([0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98])
 LENGTHS = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)  # ℓ that are tried
+FAILURE = 3.0  # standard deviations of bad luck, beyond which it is a failure at one order
+NORMAL = 1.4826  # standard deviations in a median of absolute deviations
 DOUBT = 8.0  # dimensions that speak for networks being alike before anything is measured
 
 
@@ -67,10 +71,30 @@ def estimate_returns(numbers: npt.NDArray[np.int64], returns: Floats) -> Estimat
 
     numbers: [M] of orders, M ≥ 2. returns: [M, K], K ≥ 2: mean return of each by each network.
     """
-    luck = fit_luck(numbers, returns)
-    apart = (returns - returns.mean(axis=0)) @ luck.weights
+    lost = failures(returns)
+    played = returns + lost
+    luck = fit_luck(numbers, played)
+    apart = (played - played.mean(axis=0)) @ luck.weights
     square = float((luck.weights**2 * luck.scales**2).sum())
-    return Estimate(returns.mean() + apart, square * luck.shape, luck.freedom)
+    behind = 2 * lost.mean(axis=1)
+    return Estimate(played.mean() + apart, square * luck.shape, luck.freedom, behind)
+
+
+def failures(returns: Floats) -> Floats:
+    """[M, K] what networks lose with orders beyond the bad luck that they have with most of them.
+
+    By medians, which do not mind what a few networks do with a few orders. Of two nobody knows
+    which one has failed.
+    """
+    networks = returns.shape[1]
+    if networks < 3:
+        return np.zeros(returns.shape)
+    level = np.median(returns - np.median(returns, axis=1, keepdims=True), axis=0)
+    luck = returns - level - np.median(returns - level, axis=1, keepdims=True)
+    luck -= np.median(luck, axis=0)
+    sizes = NORMAL * np.median(np.abs(luck), axis=0) * np.sqrt(networks / (networks - 1))
+    most = FAILURE * np.sqrt((sizes**2 + np.median(sizes) ** 2) / 2)
+    return np.maximum(-luck - most, 0.0)
 
 
 def fit_luck(numbers: npt.NDArray[np.int64], returns: Floats) -> Luck:

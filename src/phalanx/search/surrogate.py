@@ -118,6 +118,8 @@ class Surrogate:
         # is the model's affair (Satterthwaite, 1946).
         luck, all_in_all = spread(measured.covariance), spread(self.returns.covariance)
         self.freedom = measured.freedom * max(1.0, all_in_all / max(luck, 1e-18)) ** 2
+        self.behind = np.zeros(NUM_ORDERS)
+        self.behind[numbers] = measured.behind
         gate = _measurements(visits, lambda one: (gate_score(one, min_fixes), gate_noise(one)))
         self.compliance: Posterior = fit(DISTANCES, *gate, spread=COMPLIANCE_SPREAD)
         self.know_returns = bool(good)
