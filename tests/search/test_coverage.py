@@ -57,3 +57,14 @@ def test_sets_hold_the_best_order_also_if_it_was_never_tried(learners: int) -> N
         sizes.append(found.may_be_best.sum())
     assert held >= 27
     assert np.mean(sizes) < 0.9 * NUM_ORDERS  # and say something
+
+
+def test_what_one_learner_fails_at_is_known_where_orders_are_tried_in_turn() -> None:
+    rng = np.random.default_rng(11)
+    table = -15 + 0.05 * rng.normal(size=(NUM_ORDERS, 3))
+    table[14, 1] -= 2.0
+    visits = [visit(7 * k, k + 1, table[7 * k], 0.05) for k in range(TRIED)]
+    _, estimate = known_of(SearchConfig(exhaustive=False, learners=3), visits)
+    assert isinstance(estimate.behind, np.ndarray)
+    assert estimate.behind[14] == pytest.approx(2 * 2.0 / 3, rel=0.3)
+    assert estimate.behind[np.arange(NUM_ORDERS) != 14].max() < 0.2
