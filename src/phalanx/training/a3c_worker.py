@@ -129,20 +129,22 @@ class Worker:
             time.sleep(0.002)
         pending: list[UpdateRecord] = []
         told = time.monotonic()
-        while not self.shared.stopped:
-            progress = progress_of(self.config, *self.shared.done)
-            if progress < 1:
-                with contextlib.suppress(Stopped):  # in the middle of a rollout
-                    pending.append(self._update(progress))
-                self.shared.running[self._block] = self.sampler.running
-            else:
-                time.sleep(0.005)  # the budget is spent, unless somebody dies before it has told us
-            well = not pending or all(map(math.isfinite, pending[-1].metrics.values()))
-            if pending and (progress >= 1 or not well or time.monotonic() - told > REPORT_S):
+        try:
+            while not self.shared.stopped:
+                progress = progress_of(self.config, *self.shared.done)
+                if progress < 1:
+                    with contextlib.suppress(Stopped):  # in the middle of a rollout
+                        pending.append(self._update(progress))
+                    self.shared.running[self._block] = self.sampler.running
+                else:
+                    time.sleep(0.005)  # the budget is spent, unless somebody dies who has not told
+                well = not pending or all(map(math.isfinite, pending[-1].metrics.values()))
+                if pending and (progress >= 1 or not well or time.monotonic() - told > REPORT_S):
+                    self._channel.send(("update", added_up(pending)))
+                    pending, told = [], time.monotonic()
+        finally:  # also before what has gone wrong is told
+            if pending:
                 self._channel.send(("update", added_up(pending)))
-                pending, told = [], time.monotonic()
-        if pending:
-            self._channel.send(("update", added_up(pending)))
 
     def _update(self, progress: float) -> UpdateRecord:
         """Play a rollout, and take one step for it."""

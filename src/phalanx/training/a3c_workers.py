@@ -235,7 +235,7 @@ class SharedWorkers:
                 else:
                     assert kind == "failed"
                     one.failure = (content[0], content[1], content[2])
-            if one.started.channel.closed:
+            if one.started.channel.closed and not records:  # else the next time, when these count
                 self._replace(worker)
         self._watch()
         return records
