@@ -214,6 +214,9 @@ class SharedWorkers:
     # --- what may happen --------------------------------------------------------------------------
 
     def _attend(self, timeout_s: float) -> list[UpdateRecord]:
+        for worker, one in list(self._running.items()):
+            if one.started.channel.closed:  # what it told last, and others with it, counts by now
+                self._replace(worker)
         channels = {one.started.channel.fileno(): worker for worker, one in self._running.items()}
         records: list[UpdateRecord] = []
         for fd in select.select(list(channels), [], [], timeout_s)[0]:
@@ -235,8 +238,6 @@ class SharedWorkers:
                 else:
                     assert kind == "failed"
                     one.failure = (content[0], content[1], content[2])
-            if one.started.channel.closed and not records:  # else the next time, when these count
-                self._replace(worker)
         self._watch()
         return records
 
